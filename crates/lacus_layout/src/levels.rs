@@ -1,0 +1,172 @@
+//! Levels: axes folded into the numbers of a packed chunk's tree, and unfolded again.
+//!
+//! A level folds its axes, slowest first, into `((a · extent_b) + b) · extent_c + c` within a box. CSR has
+//! two levels over the whole tensor, CSF one per axis, BSGS a single one over its block.
+
+use crate::error::LayoutError;
+use crate::header::product;
+use crate::tree::Level;
+
+/// How the nonzeros of a box become tuples of numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Levels {
+    /// The axes of each level, slowest first; each axis belongs to one level.
+    pub(crate) axes: Vec<Vec<usize>>,
+    /// Where the box begins, by axis.
+    pub(crate) origin: Vec<u64>,
+    /// How far it reaches, by axis.
+    pub(crate) extent: Vec<u64>,
+}
+
+impl Levels {
+    /// The numbers of each level are below these.
+    pub(crate) fn limits(&self) -> Result<Vec<u64>, LayoutError> {
+        let limit = |axes: &Vec<usize>| {
+            let extents: Vec<u64> = axes.iter().map(|axis| self.extent[*axis]).collect();
+            product(&extents).ok_or_else(|| {
+                LayoutError::unsupported("packed", "a level has more cells than a 64-bit number can count")
+            })
+        };
+        self.axes.iter().map(limit).collect()
+    }
+
+    /// All axes in the order of the levels: the order in which tuples ascend.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        self.axes.concat()
+    }
+
+    /// The tuples of the nonzeros at `places`, one column per level.
+    pub(crate) fn fold(
+        &self,
+        columns: &[&[i64]],
+        places: impl Iterator<Item = usize> + Clone,
+    ) -> Vec<Vec<u64>> {
+        let fold_level = |axes: &Vec<usize>| -> Vec<u64> {
+            let Some((first, others)) = axes.split_first() else {
+                return places.clone().map(|_| 0).collect();
+            };
+            let from = self.origin[*first];
+            let column = columns[*first];
+            let mut ids: Vec<u64> = places.clone().map(|i| column[i] as u64 - from).collect();
+            for axis in others {
+                let (from, extent, column) = (self.origin[*axis], self.extent[*axis], columns[*axis]);
+                for (id, i) in ids.iter_mut().zip(places.clone()) {
+                    *id = *id * extent + (column[i] as u64 - from);
+                }
+            }
+            ids
+        };
+        self.axes.iter().map(fold_level).collect()
+    }
+
+    /// Writes the coordinates of a decoded tree into `columns`, one per axis, each as long as the tree has
+    /// nonzeros.
+    pub(crate) fn unfold(&self, levels: &[Level], columns: &mut [&mut [i64]]) {
+        for (axes, level) in self.axes.iter().zip(levels) {
+            if level.leaves.is_empty() {
+                self.unfold_ids(axes, &level.ids, columns);
+                continue;
+            }
+            let mut nodes: Vec<Vec<i64>> = vec![Vec::new(); columns.len()];
+            for axis in axes {
+                nodes[*axis] = vec![0; level.ids.len()];
+            }
+            let mut of_nodes: Vec<&mut [i64]> = nodes.iter_mut().map(|column| &mut column[..]).collect();
+            self.unfold_ids(axes, &level.ids, &mut of_nodes);
+            for axis in axes {
+                let mut rest = &mut columns[*axis][..];
+                for (value, leaves) in nodes[*axis].iter().zip(&level.leaves) {
+                    let (run, others) = rest.split_at_mut(*leaves as usize);
+                    run.fill(*value);
+                    rest = others;
+                }
+            }
+        }
+    }
+
+    fn unfold_ids(&self, axes: &[usize], ids: &[u64], columns: &mut [&mut [i64]]) {
+        if let [axis] = axes {
+            let from = self.origin[*axis];
+            for (value, id) in columns[*axis].iter_mut().zip(ids) {
+                *value = (id + from) as i64;
+            }
+            return;
+        }
+        // In pieces that stay in the first-level cache while the axes are taken off one by one.
+        const PIECE: usize = 1024;
+        let mut rest = [0u64; PIECE];
+        for (piece, ids) in ids.chunks(PIECE).enumerate() {
+            let rest = &mut rest[..ids.len()];
+            rest.copy_from_slice(ids);
+            for (position, axis) in axes.iter().enumerate().rev() {
+                let (from, extent) = (self.origin[*axis], self.extent[*axis]);
+                let values = &mut columns[*axis][piece * PIECE..][..ids.len()];
+                if extent == 1 {
+                    values.fill(from as i64);
+                } else if position == 0 {
+                    for (value, rest) in values.iter_mut().zip(&*rest) {
+                        *value = (rest + from) as i64;
+                    }
+                } else {
+                    take_digit(rest, extent, from, values);
+                }
+            }
+        }
+    }
+}
+
+/// Divides by `extent`: the remainder, moved by `from`, goes to `values`, the quotient stays.
+fn take_digit(rest: &mut [u64], extent: u64, from: u64, values: &mut [i64]) {
+    let largest = rest.iter().fold(0, |all, rest| all | rest);
+    if largest <= u64::from(u32::MAX) && extent <= u64::from(u32::MAX) {
+        // For 32-bit numbers the upper half of a product with the rounded-up reciprocal is the quotient.
+        let reciprocal = u64::MAX / extent + 1;
+        for (value, rest) in values.iter_mut().zip(rest) {
+            let quotient = ((u128::from(reciprocal) * u128::from(*rest)) >> 64) as u64;
+            *value = (*rest - quotient * extent + from) as i64;
+            *rest = quotient;
+        }
+    } else {
+        for (value, rest) in values.iter_mut().zip(rest) {
+            *value = (*rest % extent + from) as i64;
+            *rest /= extent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_exact() {
+        for extent in [2u64, 3, 5, 7, 24, 887, 1410, 65_537, 1 << 31, u32::MAX as u64] {
+            let multiples = (0..4).map(|k| (u32::MAX as u64 / extent / 3 * k) * extent);
+            let numbers: Vec<u64> =
+                multiples.flat_map(|m| [m.saturating_sub(1), m, m + 1]).chain([u32::MAX as u64]).collect();
+            for shift in [0, 20] {
+                let mut rest: Vec<u64> = numbers.iter().map(|number| number << shift).collect();
+                let before = rest.clone();
+                let mut values = vec![0; rest.len()];
+                take_digit(&mut rest, extent, 10, &mut values);
+                for ((before, rest), value) in before.iter().zip(&rest).zip(&values) {
+                    assert_eq!((*rest, *value), (before / extent, (before % extent + 10) as i64));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn folding_is_undone() {
+        let columns: [&[i64]; 3] = [&[5, 5, 6], &[7, 9, 7], &[0, 1, 0]];
+        for axes in [vec![vec![0, 1, 2]], vec![vec![2], vec![1, 0]], vec![vec![], vec![1], vec![2, 0]]] {
+            let levels = Levels { axes, origin: vec![5, 7, 0], extent: vec![2, 3, 2] };
+            let folded = levels.fold(&columns, 0..3);
+            let decoded: Vec<Level> = folded.into_iter().map(|ids| Level { ids, leaves: vec![] }).collect();
+            let mut back = vec![vec![0i64; 3]; 3];
+            let mut slices: Vec<&mut [i64]> = back.iter_mut().map(|column| &mut column[..]).collect();
+            levels.unfold(&decoded, &mut slices);
+            assert_eq!(back, columns);
+        }
+    }
+}

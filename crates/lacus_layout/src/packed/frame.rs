@@ -1,0 +1,202 @@
+//! One frame: up to 65,536 numbers, plain, through zstd or through pco.
+
+use pco::data_types::Number as PcoNumber;
+use pco::wrapped::{FileCompressor, FileDecompressor};
+use pco::{ChunkConfig, DeltaSpec, ModeSpec};
+
+use crate::compress::{Zstd, shuffle, unshuffle};
+use crate::error::LayoutError;
+use crate::packed::reader::{Frame, bad, write_varint};
+
+/// Frames shorter than this are packed every way, the shortest result is kept.
+pub(crate) const TRY_ALL_BELOW: usize = 512;
+
+const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+const PCO: u8 = 2;
+
+/// A number an array may hold.
+pub(crate) trait Number: PcoNumber {
+    const CODE: u8;
+    const WIDTH: usize;
+    fn put(numbers: &[Self], bytes: &mut [u8]);
+    fn get(bytes: &[u8], numbers: &mut [Self]);
+}
+
+macro_rules! number {
+    ($type:ty, $code:literal) => {
+        impl Number for $type {
+            const CODE: u8 = $code;
+            const WIDTH: usize = size_of::<$type>();
+            fn put(numbers: &[Self], bytes: &mut [u8]) {
+                for (number, bytes) in numbers.iter().zip(bytes.as_chunks_mut().0) {
+                    *bytes = number.to_le_bytes();
+                }
+            }
+            fn get(bytes: &[u8], numbers: &mut [Self]) {
+                for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+                    *number = <$type>::from_le_bytes(*bytes);
+                }
+            }
+        }
+    };
+}
+
+number!(u8, 0);
+number!(u16, 1);
+number!(u32, 2);
+number!(u64, 3);
+number!(f32, 4);
+number!(f64, 5);
+
+/// How the arrays of one kind are packed, decided on a sample of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// pco with this configuration; none for zstd.
+    pub(crate) pco: Option<ChunkConfig>,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { pco: Some(classic()) }
+    }
+}
+
+/// Numbers as they are: no modes, no differences.
+pub(crate) fn classic() -> ChunkConfig {
+    ChunkConfig::default()
+        .with_mode_spec(ModeSpec::Classic)
+        .with_delta_spec(DeltaSpec::NoOp)
+        .with_enable_8_bit(true)
+}
+
+/// Packs arrays; keeps its buffers.
+#[derive(Default)]
+pub(crate) struct Packer {
+    pub(crate) zstd: Zstd,
+    plain: Vec<u8>,
+    shuffled: Vec<u8>,
+    squeezed: Vec<u8>,
+    pub(crate) narrow: Vec<u32>,
+}
+
+impl Packer {
+    /// Appends one frame.
+    pub(crate) fn write_frame<T: Number>(
+        &mut self,
+        numbers: &[T],
+        plan: &Plan,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LayoutError> {
+        let plain_len = numbers.len() * T::WIDTH;
+        let mut best = (PLAIN, plain_len);
+        let try_all = numbers.len() < TRY_ALL_BELOW;
+        self.squeezed.clear();
+        // Neither packs a handful of bytes.
+        if plain_len > 12 {
+            if plan.pco.is_some() || try_all {
+                let config = plan.pco.clone().unwrap_or_else(classic);
+                write_pco(numbers, &config, &mut self.squeezed)?;
+                if self.squeezed.len() < best.1 {
+                    best = (PCO, self.squeezed.len());
+                }
+            }
+            if plan.pco.is_none() || try_all {
+                self.shuffle(numbers);
+                self.zstd.compress(&self.shuffled, 1, &mut self.plain)?;
+                if self.plain.len() < best.1 {
+                    best = (ZSTD, self.plain.len());
+                }
+            }
+        }
+        out.push(best.0 | T::CODE << 4);
+        write_varint(best.1 as u64, out);
+        match best.0 {
+            PCO => out.extend_from_slice(&self.squeezed),
+            ZSTD => out.extend_from_slice(&self.plain),
+            _ => {
+                self.shuffle(numbers);
+                out.extend_from_slice(&self.shuffled);
+            }
+        }
+        Ok(())
+    }
+
+    fn shuffle<T: Number>(&mut self, numbers: &[T]) {
+        let len = numbers.len() * T::WIDTH;
+        self.plain.resize(len, 0);
+        T::put(numbers, &mut self.plain[..len]);
+        self.shuffled.resize(len, 0);
+        shuffle(&self.plain[..len], T::WIDTH, &mut self.shuffled);
+    }
+
+    /// Reads one frame that holds as many numbers as `numbers` has places.
+    pub(crate) fn read_frame<T: Number>(
+        &mut self,
+        frame: &Frame<'_>,
+        numbers: &mut [T],
+    ) -> Result<(), LayoutError> {
+        let len = numbers.len() * T::WIDTH;
+        match frame.encoding {
+            PLAIN if frame.bytes.len() == len => {
+                self.plain.resize(len, 0);
+                unshuffle(frame.bytes, T::WIDTH, &mut self.plain);
+                T::get(&self.plain, numbers);
+            }
+            PLAIN => return Err(bad(format!("{} plain bytes where {len} belong", frame.bytes.len()))),
+            ZSTD => {
+                self.shuffled.resize(len, 0);
+                self.zstd.decompress(frame.bytes, &mut self.shuffled)?;
+                self.plain.resize(len, 0);
+                unshuffle(&self.shuffled, T::WIDTH, &mut self.plain);
+                T::get(&self.plain, numbers);
+            }
+            PCO => read_pco(frame.bytes, numbers)?,
+            other => return Err(bad(format!("frame encoding {other} is unknown"))),
+        }
+        Ok(())
+    }
+}
+
+fn write_pco<T: Number>(numbers: &[T], config: &ChunkConfig, out: &mut Vec<u8>) -> Result<(), LayoutError> {
+    let failed =
+        |error: pco::errors::PcoError| LayoutError::Compressor { op: "pco", detail: error.to_string() };
+    let file = FileCompressor::default();
+    file.write_header(&mut *out).map_err(failed)?;
+    let mut chunk = file.chunk_compressor(numbers, config).map_err(failed)?;
+    chunk.write_meta(&mut *out).map_err(failed)?;
+    chunk.write_page(0, &mut *out).map_err(failed)?;
+    Ok(())
+}
+
+fn read_pco<T: Number>(bytes: &[u8], numbers: &mut [T]) -> Result<(), LayoutError> {
+    check_pco(bytes, T::WIDTH * 8)?;
+    let failed = |error: pco::errors::PcoError| bad(error.to_string());
+    let (file, rest) = FileDecompressor::new(bytes).map_err(failed)?;
+    let (mut chunk, rest) = file.chunk_decompressor::<T, _>(rest).map_err(failed)?;
+    let mut page = chunk.page_decompressor(rest, numbers.len()).map_err(failed)?;
+    let progress = page.read(numbers).map_err(failed)?;
+    if progress.n_processed != numbers.len() || !page.into_src().is_empty() {
+        return Err(bad("a pco page of another length".into()));
+    }
+    Ok(())
+}
+
+/// Lets only those kinds of pco chunk through that are written here. The others (a dictionary, a look-back
+/// window, a convolution) allocate what their header says, before any number of it is read.
+fn check_pco(bytes: &[u8], bits: usize) -> Result<(), LayoutError> {
+    let nibble = |at: usize| Some(bytes.get(at / 8)? >> (at % 8) & 0xf);
+    let known = || {
+        if *bytes.first()? != 4 || *bytes.get(1)? > 1 {
+            return None;
+        }
+        let mode_bits = match nibble(16)? {
+            0 => 0,
+            1 | 2 => bits,
+            3 => 8,
+            _ => return None,
+        };
+        (nibble(20 + mode_bits)? <= 1).then_some(())
+    };
+    known().ok_or_else(|| bad("no pco chunk of a kind that is written here".into()))
+}
