@@ -1,0 +1,3 @@
+//! Stores that wrap another store.
+
+pub(crate) mod counting;
