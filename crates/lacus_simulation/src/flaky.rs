@@ -1,0 +1,141 @@
+//! A store that fails as a real one might: before a request is done, or after, with the answer lost.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+};
+
+use crate::dice::Dice;
+
+/// How often what goes wrong. 0 means never, n means once in n requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A read fails.
+    pub read: u64,
+    /// A put fails and nothing is written.
+    pub put: u64,
+    /// A put succeeds and its answer is lost.
+    pub lost_answer: u64,
+    /// From this request on the process is dead: every request fails. 0 means never.
+    pub crash_at: u64,
+}
+
+/// A store with faults, over a real one.
+#[derive(Debug)]
+pub struct FlakyStore {
+    inner: Arc<dyn ObjectStore>,
+    faults: Faults,
+    dice: Dice,
+    requests: AtomicU64,
+    calm: AtomicBool,
+}
+
+impl FlakyStore {
+    /// Wraps a store; the faults fall as `seed` says.
+    pub fn new(inner: Arc<dyn ObjectStore>, faults: Faults, seed: u64) -> Self {
+        FlakyStore {
+            inner,
+            faults,
+            dice: Dice::new(seed),
+            requests: AtomicU64::new(0),
+            calm: AtomicBool::new(false),
+        }
+    }
+
+    /// No faults from now on.
+    pub fn calm_down(&self) {
+        self.calm.store(true, Ordering::Relaxed);
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn fails(&self, once_in: u64) -> bool {
+        !self.calm.load(Ordering::Relaxed) && once_in > 0 && self.dice.one_in(once_in)
+    }
+
+    fn check(&self, what: &'static str, once_in: u64) -> Result<()> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let crashed = self.faults.crash_at > 0 && number >= self.faults.crash_at;
+        let crashed = crashed && !self.calm.load(Ordering::Relaxed);
+        match crashed || self.fails(once_in) {
+            true => Err(broken(what)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn broken(what: &'static str) -> object_store::Error {
+    object_store::Error::Generic { store: "flaky", source: format!("simulated fault: {what}").into() }
+}
+
+impl fmt::Display for FlakyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flaky {}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FlakyStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.check("put", self.faults.put)?;
+        let result = self.inner.put_opts(location, payload, opts).await?;
+        match self.fails(self.faults.lost_answer) {
+            true => Err(broken("the answer to a put was lost")),
+            false => Ok(result),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.check("multipart", self.faults.put)?;
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.check("get", self.faults.read)?;
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.check("get", self.faults.read)?;
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.check("list", self.faults.read)?;
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.check("copy", self.faults.put)?;
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.check("rename", self.faults.put)?;
+        self.inner.rename_opts(from, to, options).await
+    }
+}

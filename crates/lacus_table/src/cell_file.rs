@@ -1,0 +1,243 @@
+//! Writes a Parquet file of COO cells: one row a nonzero, plain columns for any SQL engine.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, new_null_array,
+};
+use arrow::buffer::{Buffer as ArrowBuffer, ScalarBuffer};
+use lacus_io::{FileWriter, IoError, Store};
+use lacus_layout::{CellColumn, cell_column, values_to_floats, values_to_ints, values_to_reals};
+use lacus_tensor::SparseTensor;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+
+use crate::chunk_file::{ClosedFile, header_columns};
+use crate::error::TableError;
+use crate::schema::{arrow_schema, column, coordinate_at, writer_properties};
+use crate::snapshot::{FileKind, FileTags, HeaderRow, Held};
+use crate::stats::FileStats;
+
+/// Rows handed to the Parquet writer at a time: whole pages, so that all columns share boundaries.
+const BATCH_ROWS: usize = 128 << 10;
+
+/// Rows per row group: about 100 MB of plain columns, a few when encoded.
+const ROW_GROUP_ROWS: usize = 2 << 20;
+
+/// Distinct values in a sample above which a dictionary of integers stops paying.
+const MANY_VALUES: usize = 1024;
+
+/// A cell file being written. Tensors come sorted by name.
+pub(crate) struct CellFileWriter {
+    path: String,
+    writer: ArrowWriter<Sink>,
+    group_rows: usize,
+    row: u64,
+    stats: FileStats,
+    held: Vec<Held>,
+}
+
+/// Lets the Parquet writer write to a [`FileWriter`], keeping the error it met.
+struct Sink {
+    out: FileWriter,
+    failed: Option<IoError>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.out.append(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(e) => {
+                self.failed = Some(e);
+                Err(std::io::Error::other("the file could not be written"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl CellFileWriter {
+    /// Starts a file; `sample` decides how integer values are encoded.
+    pub(crate) fn create(
+        store: &Store,
+        path: String,
+        sample: Option<&SparseTensor>,
+    ) -> Result<Self, TableError> {
+        let out = FileWriter::create(store, &path, 0)?;
+        let options = ArrowWriterOptions::new()
+            .with_properties(writer_properties(true, sample.is_some_and(has_many_values)))
+            .with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(Sink { out, failed: None }, arrow_schema(), options)
+            .map_err(TableError::parquet(&path))?;
+        Ok(CellFileWriter {
+            path,
+            writer,
+            group_rows: 0,
+            row: 0,
+            stats: FileStats::default(),
+            held: Vec::new(),
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.writer.bytes_written() + self.writer.in_progress_size()) as u64
+    }
+
+    fn held(&mut self, name: &str) -> &mut Held {
+        if self.held.last().is_none_or(|h| h.name != name) {
+            self.held.push(Held { name: name.to_owned(), header: None, rows: Vec::new(), bytes: 0 });
+        }
+        self.held.last_mut().expect("just pushed")
+    }
+
+    /// Writes a header row.
+    pub(crate) fn header(&mut self, name: &str, header: &HeaderRow) -> Result<(), TableError> {
+        let row = self.row;
+        self.held(name).header = Some(HeaderRow { row, ..header.clone() });
+        let schema = arrow_schema();
+        let mut columns: Vec<ArrayRef> =
+            schema.fields().iter().map(|f| new_null_array(f.data_type(), 1)).collect();
+        columns[0] = Arc::new(StringArray::from(vec![name]));
+        header_columns(&[Some(header.clone())], |column, array| {
+            columns[schema.index_of(column).expect("the schema has this column")] = array;
+        });
+        self.stats.add_name(name, 1);
+        let batch = RecordBatch::try_new(schema, columns)
+            .map_err(|e| TableError::corrupt(&self.path, e.to_string()))?;
+        self.write(&batch)
+    }
+
+    /// Writes the cells `from..to` of a tensor.
+    pub(crate) fn cells(
+        &mut self,
+        name: &str,
+        tensor: &SparseTensor,
+        cancelled: impl Fn() -> bool,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), TableError> {
+        let item = tensor.dtype().size_bytes();
+        let mut from = 0;
+        while from < tensor.nnz() {
+            if cancelled() {
+                return Err(TableError::Cancelled);
+            }
+            let to = (from + BATCH_ROWS).min(tensor.nnz());
+            let coords: Vec<&[i64]> = (0..tensor.shape().rank()).map(|k| &tensor.axis(k)[from..to]).collect();
+            let values = &tensor.values()[from * item..to * item];
+            let values = value_array(tensor, values)?;
+            self.batch(name, &coords, values)?;
+            progress(((to - from) * item) as u64);
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Writes one batch of cells.
+    pub(crate) fn batch(
+        &mut self,
+        name: &str,
+        coords: &[&[i64]],
+        (value_column, values): (&'static str, ArrayRef),
+    ) -> Result<(), TableError> {
+        let rows = values.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        let schema = arrow_schema();
+        let mut columns: Vec<ArrayRef> =
+            schema.fields().iter().map(|f| new_null_array(f.data_type(), rows)).collect();
+        columns[0] = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(name, rows)));
+        self.stats.add_name(name, rows as u64);
+        for (k, axis) in coords.iter().enumerate() {
+            let low = axis.iter().copied().min().unwrap_or(0);
+            let high = axis.iter().copied().max().unwrap_or(0);
+            self.stats.add_range(k, low, high, rows as u64);
+            columns[coordinate_at(k)] = Arc::new(Int64Array::from(axis.to_vec()));
+        }
+        columns[schema.index_of(value_column).expect("the schema has this column")] = values;
+        let first = self.row;
+        let held = self.held(name);
+        match held.rows.last_mut() {
+            Some((start, count)) if *start + *count == first => *count += rows as u64,
+            _ => held.rows.push((first, rows as u64)),
+        }
+        let batch = RecordBatch::try_new(schema, columns)
+            .map_err(|e| TableError::corrupt(&self.path, e.to_string()))?;
+        self.write(&batch)
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
+        let before = self.bytes();
+        let result = self.writer.write(batch);
+        self.check(result)?;
+        self.row += batch.num_rows() as u64;
+        self.group_rows += batch.num_rows();
+        if self.group_rows >= ROW_GROUP_ROWS {
+            let result = self.writer.flush();
+            self.check(result)?;
+            self.group_rows = 0;
+        }
+        let written = self.bytes().saturating_sub(before);
+        if let Some(held) = self.held.last_mut() {
+            held.bytes += written;
+        }
+        Ok(())
+    }
+
+    fn check<T>(&mut self, result: Result<T, parquet::errors::ParquetError>) -> Result<T, TableError> {
+        result.map_err(|e| match self.writer.inner_mut().failed.take() {
+            Some(io) => io.into(),
+            None => TableError::parquet(&self.path)(e),
+        })
+    }
+
+    /// Completes the file. Called from a plain thread.
+    pub(crate) fn close(mut self) -> Result<ClosedFile, TableError> {
+        let result = self.writer.flush();
+        self.check(result)?;
+        // The columns of cells are shared by all tensors of a file: what each takes is its part of
+        // what they take together.
+        let total: i64 = self.writer.flushed_row_groups().iter().map(|g| g.compressed_size()).sum();
+        let rows: u64 = self.held.iter().flat_map(|h| &h.rows).map(|(_, count)| count).sum();
+        for held in &mut self.held {
+            let own: u64 = held.rows.iter().map(|(_, count)| count).sum();
+            held.bytes = (total.max(0) as u128 * u128::from(own) / u128::from(rows.max(1))) as u64;
+        }
+        let tags = FileTags { kind: FileKind::Cells, tail: 0, tensors: self.held };
+        let sink = self.writer.into_inner().map_err(TableError::parquet(&self.path))?;
+        Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))
+    }
+}
+
+/// The column and array that hold the values of cells.
+fn value_array(tensor: &SparseTensor, bytes: &[u8]) -> Result<(&'static str, ArrayRef), TableError> {
+    let dtype = tensor.dtype();
+    Ok(match cell_column(dtype) {
+        CellColumn::Int => (column::INT, Arc::new(Int64Array::from(values_to_ints(dtype, bytes)?))),
+        CellColumn::Float => {
+            // Bits, not numbers: a conversion would quiet signalling NaNs.
+            let bits = ArrowBuffer::from_vec(values_to_floats(dtype, bytes)?);
+            (column::FLOAT, Arc::new(Float32Array::new(ScalarBuffer::from(bits), None)))
+        }
+        CellColumn::Real => {
+            let bits = ArrowBuffer::from_vec(values_to_reals(dtype, bytes)?);
+            (column::REAL, Arc::new(Float64Array::new(ScalarBuffer::from(bits), None)))
+        }
+        CellColumn::Data => {
+            let values = bytes.chunks_exact(dtype.size_bytes());
+            (column::DATA, Arc::new(BinaryArray::from_iter_values(values)))
+        }
+    })
+}
+
+/// Whether the values of a tensor are many different ones, judged by a sample.
+fn has_many_values(tensor: &SparseTensor) -> bool {
+    let item = tensor.dtype().size_bytes();
+    let step = (tensor.nnz() / 8192).max(1);
+    let sample: std::collections::HashSet<&[u8]> = tensor.values().chunks_exact(item).step_by(step).collect();
+    sample.len() > MANY_VALUES
+}

@@ -1,0 +1,516 @@
+//! Turns staged files into a table version, or finds that somebody else was faster.
+//!
+//! ```text
+//! Staged ─resolve against the newest snapshot→ actions ─put entry n+1 if absent→ version n+1
+//!    ▲                                                        │ taken
+//!    └── no clash with what came between ── read entries n+1… ┘   clash: Conflict
+//! ```
+//!
+//! The staged files never change on the way round: only which old rows they supersede, and where
+//! those lie, is worked out anew.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lacus_io::{Store, World};
+use lacus_layout::Coords;
+use roaring::RoaringTreemap;
+use serde_json::{Value as Json, json};
+
+use crate::chunk_file::StagedFile;
+use crate::copy_rows::{Copied, copy_rows};
+use crate::deletion;
+use crate::error::TableError;
+use crate::log::{Action, Add, Remove, entry_path, parse_entry, render_entry};
+use crate::schema::{metadata_action, protocol_action};
+use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
+use crate::stage::WriteOptions;
+use crate::stats::loosened;
+use crate::tensor_index::Cache;
+use crate::write_set::WriteSet;
+
+/// A plain table rewrites at most this much before it starts to use deletion vectors: small tables
+/// stay readable by tools that do not know them.
+const MAX_REWRITE_BYTES: u64 = 1 << 20;
+
+/// Log entries between log checkpoints: an open costs a quarter of a millisecond per entry.
+const CHECKPOINT_EVERY: u64 = 20;
+
+/// Rows that a commit replaces or removes.
+#[derive(Clone, Debug)]
+pub(crate) enum Supersede {
+    /// A tensor, header and all.
+    Tensor(String),
+    /// Its header row.
+    Header(String),
+    /// Some of its chunks; those that are not stored are passed over.
+    Chunks(String, Vec<Coords>),
+    /// Whole files, whose live rows were copied.
+    Files(Vec<FileEntry>),
+}
+
+/// A commit in the making.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub op: &'static str,
+    pub files: Vec<StagedFile>,
+    pub supersede: Vec<Supersede>,
+    pub writes: WriteSet,
+    /// What the history shows: names and the like.
+    pub detail: Json,
+    /// False for upkeep, which changes how rows lie and not what they say.
+    pub data_change: bool,
+}
+
+/// Everything a commit needs of the table.
+pub(crate) struct Committer<'a> {
+    pub store: &'a Store,
+    pub world: &'a World,
+    pub cache: &'a Cache,
+}
+
+impl Committer<'_> {
+    /// Makes `staged` the next version. On an error the staged files are removed again.
+    pub(crate) async fn commit(
+        &self,
+        snapshot: &mut Snapshot,
+        staged: Staged,
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        let operation = self.world.uuid().to_string();
+        let mut made: Vec<String> = staged.files.iter().map(|f| f.path.clone()).collect();
+        let mut unsure = false;
+        let result = self.attempts(snapshot, &staged, options, &operation, &mut made, &mut unsure).await;
+        if result.is_err() && !unsure {
+            // Unseen files are harmless; removing them is a courtesy that may fail.
+            let _ = self.store.remove(made).await;
+        }
+        result
+    }
+
+    /// Tries until the commit stands or cannot. `unsure` is set while a put was sent and it is not
+    /// known whether it got in: a lost answer must not cost the files of a version that exists.
+
+    async fn attempts(
+        &self,
+        snapshot: &mut Snapshot,
+        staged: &Staged,
+        options: &WriteOptions,
+        operation: &str,
+        made: &mut Vec<String>,
+        unsure: &mut bool,
+    ) -> Result<u64, TableError> {
+        for attempt in 0u32.. {
+            if options.cancelled() {
+                return Err(TableError::Cancelled);
+            }
+            let mut actions = vec![Action::CommitInfo(self.commit_info(staged, options, operation))];
+            actions.extend(self.resolve(snapshot, staged, options, made).await?);
+            let version = snapshot.version + 1;
+            *unsure = true;
+            let put = self.store.put_new(&entry_path(version), render_entry(&actions)).await;
+            match put {
+                Ok(()) => {
+                    self.accept(snapshot, version, &actions)?;
+                    self.after(snapshot, options).await?;
+                    return Ok(version);
+                }
+                Err(e) if e.is_already_exists() => {}
+                Err(e) => {
+                    // The entry may have been written before the answer was lost, or may yet be.
+                    return match self.catch_up(snapshot, &staged.writes, operation).await {
+                        Ok(Some(version)) => Ok(version),
+                        _ => Err(e.into()),
+                    };
+                }
+            }
+            match self.catch_up(snapshot, &staged.writes, operation).await {
+                Ok(Some(version)) => {
+                    self.after(snapshot, options).await?;
+                    return Ok(version);
+                }
+                Ok(None) => *unsure = false,
+                Err(error) => {
+                    *unsure = !matches!(error, TableError::Conflict { .. });
+                    return Err(error);
+                }
+            }
+            self.world.back_off(attempt.min(16)).await;
+        }
+        Err(TableError::Cancelled)
+    }
+
+    fn accept(&self, snapshot: &mut Snapshot, version: u64, actions: &[Action]) -> Result<(), TableError> {
+        snapshot.apply(version, actions)?;
+        self.cache.trim(snapshot);
+        Ok(())
+    }
+
+    /// Follows the log to its tip. An entry with our own `operation` means that we had won; an
+    /// entry that wrote what `writes` writes is a conflict.
+    async fn catch_up(
+        &self,
+        snapshot: &mut Snapshot,
+        writes: &WriteSet,
+        operation: &str,
+    ) -> Result<Option<u64>, TableError> {
+        let mut won = None;
+        loop {
+            let version = snapshot.version + 1;
+            let bytes = match self.store.read_all(&entry_path(version)).await {
+                Ok(bytes) => bytes,
+                Err(e) if e.is_not_found() => return Ok(won),
+                Err(e) => return Err(e.into()),
+            };
+            let actions = parse_entry(version, &bytes)?;
+            let info = actions.iter().find_map(|a| match a {
+                Action::CommitInfo(info) => Some(&info["lacus"]),
+                _ => None,
+            });
+            let is_own = info.is_some_and(|i| i["operation"] == operation);
+            if is_own {
+                won = Some(version);
+            } else if let Some(what) = clash(writes, info, &actions) {
+                return Err(TableError::Conflict { what, version });
+            }
+            let untagged = snapshot.apply(version, &actions)?;
+            scan_untagged(self.store, snapshot, untagged).await?;
+            self.cache.trim(snapshot);
+        }
+    }
+
+    fn commit_info(&self, staged: &Staged, options: &WriteOptions, operation: &str) -> Json {
+        json!({
+            "timestamp": self.world.now_millis(),
+            "operation": staged.op,
+            "operationParameters": {},
+            "engineInfo": concat!("lacus/", env!("CARGO_PKG_VERSION")),
+            "userName": options.author.clone().unwrap_or_else(default_author),
+            "isBlindAppend": staged.supersede.is_empty(),
+            "lacus": {
+                "operation": operation,
+                "durable": options.durable,
+                "detail": staged.detail,
+                "writes": staged.writes,
+                "moved": !staged.data_change,
+            },
+        })
+    }
+
+    /// The actions that make `staged` true on top of `snapshot`.
+    async fn resolve(
+        &self,
+        snapshot: &Snapshot,
+        staged: &Staged,
+        options: &WriteOptions,
+        made: &mut Vec<String>,
+    ) -> Result<Vec<Action>, TableError> {
+        let now = self.world.now_millis();
+        let mut actions: Vec<Action> = Vec::new();
+        let mut changes: BTreeMap<String, FileChange> = BTreeMap::new();
+        for superseded in &staged.supersede {
+            self.mark(snapshot, superseded, &mut changes, &mut actions, now).await?;
+        }
+        let to_rewrite: u64 = changes
+            .iter()
+            .filter(|(_, change)| !change.held.is_empty())
+            .flat_map(|(_, change)| &change.held)
+            .map(|held| held.bytes)
+            .sum();
+        let use_vectors = snapshot.deletion_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        let mut rewrites = Vec::new();
+        for (path, change) in changes {
+            let entry = &snapshot.files[&path];
+            actions.push(removed(entry, now, staged.data_change));
+            if change.held.is_empty() {
+                continue;
+            }
+            if !use_vectors {
+                rewrites.push((path, change));
+                continue;
+            }
+            if !snapshot.deletion_vectors && !actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
+                actions.push(Action::Protocol(protocol_action(true)["protocol"].take()));
+                let metadata = metadata_action(&snapshot.table_id, snapshot.created_millis, true);
+                actions.push(Action::Metadata(metadata["metaData"].clone()));
+            }
+            let mut dead = change.dead;
+            if let Some(before) = self.cache.deleted(self.store, entry).await? {
+                dead |= before.as_ref();
+            }
+            let encoded = deletion::encode(&dead, self.world.uuid());
+            if let Some((path, bytes)) = encoded.file {
+                self.store.put_new(&path, bytes).await?;
+                made.push(path);
+            }
+            let tags = FileTags { tensors: change.held, ..entry.tags.clone() };
+            actions.push(Action::Add(Add {
+                deletion_vector: Some(encoded.descriptor),
+                data_change: staged.data_change,
+                stats: entry.add.stats.as_deref().map(loosened),
+                tags: Some(render_tags(&tags)),
+                ..entry.add.clone()
+            }));
+        }
+        if !rewrites.is_empty() {
+            let files = self.rewrite(snapshot, rewrites, options).await?;
+            made.extend(files.iter().map(|f| f.path.clone()));
+            actions.extend(files.iter().map(|f| added(f, now, staged.data_change)));
+        }
+        actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change)));
+        Ok(actions)
+    }
+
+    /// Notes which rows of which files a supersession kills.
+    async fn mark(
+        &self,
+        snapshot: &Snapshot,
+        superseded: &Supersede,
+        changes: &mut BTreeMap<String, FileChange>,
+        actions: &mut Vec<Action>,
+        now: i64,
+    ) -> Result<(), TableError> {
+        match superseded {
+            Supersede::Tensor(name) => {
+                let Some(state) = snapshot.tensor(name) else { return Ok(()) };
+                for entry in &state.files {
+                    let change = FileChange::of(changes, entry);
+                    let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
+                    let held = change.held.remove(at);
+                    change.dead.extend(held.header.iter().map(|h| h.row));
+                    for &(first, count) in &held.rows {
+                        change.dead.insert_range(first..first + count);
+                    }
+                }
+            }
+            Supersede::Header(name) => {
+                let Some(state) = snapshot.state(name) else { return Ok(()) };
+                let holder = state.files.iter().find(|f| f.held(name).is_some_and(|h| h.header.is_some()));
+                let Some(entry) = holder else { return Ok(()) };
+                let change = FileChange::of(changes, entry);
+                if let Some(at) = change.held.iter().position(|h| h.name == *name) {
+                    let header = change.held[at].header.take();
+                    change.dead.extend(header.iter().map(|h| h.row));
+                    if change.held[at].rows.is_empty() {
+                        change.held.remove(at);
+                    }
+                }
+            }
+            Supersede::Chunks(name, chunks) => {
+                if snapshot.tensor(name).is_none() {
+                    return Ok(());
+                }
+                let index = self.cache.tensor(self.store, snapshot, name).await?;
+                let mut live: HashMap<u32, u64> = HashMap::new();
+                for place in &index.places {
+                    *live.entry(place.file).or_default() += 1;
+                }
+                for coords in chunks {
+                    let Some(i) = index.chunks.find(coords) else { continue };
+                    let place = &index.places[i];
+                    let entry = &snapshot.files[&index.files[place.file as usize].path];
+                    let change = FileChange::of(changes, entry);
+                    change.dead.insert(place.row);
+                    let left = live.entry(place.file).or_default();
+                    *left = left.saturating_sub(1);
+                    if let Some(at) = change.held.iter().position(|h| h.name == *name) {
+                        let held = &mut change.held[at];
+                        held.bytes = held.bytes.saturating_sub(place.bytes);
+                        if *left == 0 {
+                            held.rows.clear();
+                            held.bytes = 0;
+                            if held.header.is_none() {
+                                change.held.remove(at);
+                            }
+                        }
+                    }
+                }
+            }
+            Supersede::Files(files) => {
+                for file in files {
+                    let current = snapshot.files.get(file.path());
+                    // Somebody changed a file that was copied meanwhile: the copy is stale.
+                    if current.is_none_or(|c| c.add.deletion_vector != file.add.deletion_vector) {
+                        let what = format!("data file {:?}", file.path());
+                        return Err(TableError::Conflict { what, version: snapshot.version });
+                    }
+                    actions.push(removed(file, now, false));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what is left of small files into new ones.
+    async fn rewrite(
+        &self,
+        snapshot: &Snapshot,
+        changes: Vec<(String, FileChange)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<StagedFile>, TableError> {
+        let mut tensors: BTreeMap<String, Copied> = BTreeMap::new();
+        // What must not be copied: rows that die with this commit. They are kept out by copying
+        // against a snapshot in which they are dead already.
+        let mut thinned = snapshot.clone();
+        let private = Cache::new();
+        for (path, change) in changes {
+            let entry = &snapshot.files[&path];
+            let mut dead = change.dead;
+            if let Some(before) = self.cache.deleted(self.store, entry).await? {
+                dead |= before.as_ref();
+            }
+            let descriptor = deletion::encode_inline(&dead);
+            for held in &change.held {
+                let copied = tensors.entry(held.name.clone()).or_insert_with(|| Copied {
+                    name: held.name.clone(),
+                    new_name: held.name.clone(),
+                    header: None,
+                    only: Some(Vec::new()),
+                });
+                copied.header = copied.header.take().or_else(|| held.header.clone());
+                copied.only.get_or_insert_default().push(path.clone());
+            }
+            let add = Add { deletion_vector: Some(descriptor), ..entry.add.clone() };
+            let tags = FileTags { tensors: change.held, ..entry.tags.clone() };
+            thinned.insert(FileEntry { add, tags });
+        }
+        // A tensor whose header dies here but whose chunks are copied is still read by its old header.
+        for (name, state) in snapshot.tensors() {
+            if tensors.contains_key(name) {
+                thinned.set_header(name, &state.header);
+            }
+        }
+        let tensors: Vec<Copied> = tensors.into_values().collect();
+        let quiet = WriteOptions { progress: None, ..options.clone() };
+        copy_rows(self.store, self.world, &private, &thinned, &tensors, &quiet).await
+    }
+
+    /// Log checkpoints, and durability when asked for.
+    async fn after(&self, snapshot: &Snapshot, options: &WriteOptions) -> Result<(), TableError> {
+        if options.durable {
+            self.sync(snapshot.version).await?;
+        }
+        if snapshot.version % CHECKPOINT_EVERY == 0 {
+            // The version stands whether or not the checkpoint could be written.
+            if let Err(error) = crate::log::write_log_checkpoint(self.store, snapshot.version).await {
+                tracing::warn!(version = snapshot.version, %error, "no log checkpoint was written");
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs everything since the last version that was made durable.
+    async fn sync(&self, version: u64) -> Result<(), TableError> {
+        let Some(local) = self.store.local() else { return Ok(()) };
+        let mut paths = vec![entry_path(version)];
+        let mut at = version;
+        loop {
+            let actions = parse_entry(at, &self.store.read_all(&entry_path(at)).await?)?;
+            let mut durable = false;
+            for action in &actions {
+                match action {
+                    Action::Add(add) => {
+                        paths.push(add.path.clone());
+                        paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
+                    }
+                    Action::CommitInfo(info) => durable = info["lacus"]["durable"] == true,
+                    _ => {}
+                }
+            }
+            paths.push(entry_path(at));
+            if (durable && at != version) || at == 0 {
+                break;
+            }
+            at -= 1;
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(lacus_io::blocking(|| local.sync(&paths))?)
+    }
+}
+
+/// Files that came without tags are read to make them.
+pub(crate) async fn scan_untagged(
+    store: &Store,
+    snapshot: &mut Snapshot,
+    untagged: Vec<Add>,
+) -> Result<(), TableError> {
+    for add in untagged {
+        let entry = crate::scan::scan(store, add).await?;
+        snapshot.insert(entry);
+    }
+    Ok(())
+}
+
+/// Whether an entry that came between clashes with `writes`, and on what.
+fn clash(writes: &WriteSet, info: Option<&Json>, actions: &[Action]) -> Option<String> {
+    let theirs = info.and_then(|i| serde_json::from_value::<WriteSet>(i["writes"].clone()).ok());
+    match theirs {
+        Some(theirs) => writes.clash(&theirs).map(describe),
+        None => {
+            // Another tool's commit: what only adds, or only moves rows, is no concern of ours.
+            let changes = actions.iter().any(|a| matches!(a, Action::Remove(r) if r.data_change));
+            (changes && !writes.tensors.is_empty()).then(|| "the table".to_owned())
+        }
+    }
+}
+
+fn describe(tensor: &str) -> String {
+    match tensor {
+        "" => "the dataset's metadata".to_owned(),
+        name => format!("tensor {name:?}"),
+    }
+}
+
+/// What a commit does to one file.
+#[derive(Default)]
+struct FileChange {
+    dead: RoaringTreemap,
+    /// What the file still holds afterwards.
+    held: Vec<Held>,
+}
+
+impl FileChange {
+    fn of<'a>(changes: &'a mut BTreeMap<String, FileChange>, entry: &FileEntry) -> &'a mut FileChange {
+        changes
+            .entry(entry.path().to_owned())
+            .or_insert_with(|| FileChange { dead: RoaringTreemap::new(), held: entry.tags.tensors.clone() })
+    }
+}
+
+fn removed(entry: &FileEntry, now: i64, data_change: bool) -> Action {
+    Action::Remove(Remove {
+        path: entry.add.path.clone(),
+        deletion_timestamp: Some(now),
+        data_change,
+        extended_file_metadata: Some(true),
+        partition_values: Some(HashMap::new()),
+        size: Some(entry.add.size),
+        deletion_vector: entry.add.deletion_vector.clone(),
+    })
+}
+
+fn added(file: &StagedFile, now: i64, data_change: bool) -> Action {
+    Action::Add(Add {
+        path: file.path.clone(),
+        partition_values: HashMap::new(),
+        size: i64::try_from(file.bytes).unwrap_or(i64::MAX),
+        modification_time: now,
+        data_change,
+        stats: Some(file.stats.render()),
+        tags: Some(render_tags(&file.tags)),
+        deletion_vector: None,
+    })
+}
+
+/// Who writes, when nobody says: the user this process runs as.
+pub(crate) fn default_author() -> String {
+    ["LACUS_AUTHOR", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The header row a rewritten or renamed tensor gets.
+pub(crate) fn header_of(snapshot: &Snapshot, name: &str) -> Option<HeaderRow> {
+    snapshot.tensor(name).map(|state| (*state.header).clone())
+}

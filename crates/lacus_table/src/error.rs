@@ -1,0 +1,221 @@
+//! What can go wrong with a table, with the facts, and what the caller should do.
+
+use std::fmt;
+
+use lacus_io::{IoError, IoErrorKind};
+use lacus_layout::LayoutError;
+use lacus_tensor::{ErrorKind, TensorError};
+
+/// An error of a table.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TableError {
+    /// A shape, selection or value is wrong.
+    Tensor(TensorError),
+    /// A layout cannot hold the tensor, or stored chunk bytes are damaged.
+    Layout {
+        /// The tensor, when it is known.
+        tensor: Option<String>,
+        /// What the layout found.
+        source: LayoutError,
+    },
+    /// The store failed.
+    Io(IoError),
+    /// There is no dataset at this URL.
+    NotADataset {
+        /// The URL.
+        url: String,
+        /// What was found instead.
+        found: &'static str,
+    },
+    /// There is something at this URL already.
+    AlreadyExists {
+        /// The URL.
+        url: String,
+    },
+    /// No tensor of this name at this version.
+    NoSuchTensor {
+        /// The name asked for.
+        name: String,
+        /// The version it was looked for in.
+        version: u64,
+        /// Names that are close to it.
+        close: Vec<String>,
+    },
+    /// No such table version.
+    NoSuchVersion {
+        /// What was asked for.
+        wanted: String,
+        /// The newest version there is.
+        newest: u64,
+    },
+    /// A tensor name that cannot be used.
+    BadName {
+        /// The name.
+        name: String,
+        /// Why it cannot be used.
+        why: &'static str,
+    },
+    /// The request makes no sense for this tensor.
+    Refused {
+        /// What was asked.
+        op: &'static str,
+        /// Why it is refused.
+        why: String,
+    },
+    /// The handle is pinned to a version, or opened for reading only.
+    ReadOnly {
+        /// The version it is pinned to.
+        version: u64,
+    },
+    /// Somebody else changed the same thing first.
+    Conflict {
+        /// What was being written.
+        what: String,
+        /// The version that came between.
+        version: u64,
+    },
+    /// The table needs a newer Lacus.
+    NewerFormat {
+        /// What is not understood.
+        what: String,
+    },
+    /// Stored data is damaged.
+    Corrupt {
+        /// The file it is in.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The caller cancelled the operation.
+    Cancelled,
+    /// The Delta log could not be read or written.
+    Log {
+        /// What the caller should do.
+        kind: ErrorKind,
+        /// What was reported.
+        what: String,
+    },
+}
+
+impl TableError {
+    /// What the caller should do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            TableError::Tensor(e) => e.kind(),
+            TableError::Layout { source, .. } => source.kind(),
+            TableError::Io(e) => match e.kind() {
+                IoErrorKind::NotFound => ErrorKind::NotFound,
+                IoErrorKind::AlreadyExists => ErrorKind::Conflict,
+                IoErrorKind::Invalid => ErrorKind::Invalid,
+                IoErrorKind::Truncated => ErrorKind::Corrupt,
+                IoErrorKind::Refused | IoErrorKind::Full | IoErrorKind::Unavailable => ErrorKind::Unavailable,
+            },
+            TableError::NotADataset { .. }
+            | TableError::NoSuchTensor { .. }
+            | TableError::NoSuchVersion { .. } => ErrorKind::NotFound,
+            TableError::BadName { .. }
+            | TableError::Refused { .. }
+            | TableError::ReadOnly { .. }
+            | TableError::NewerFormat { .. } => ErrorKind::Invalid,
+            TableError::AlreadyExists { .. } | TableError::Conflict { .. } => ErrorKind::Conflict,
+            TableError::Corrupt { .. } => ErrorKind::Corrupt,
+            TableError::Cancelled => ErrorKind::Unavailable,
+            TableError::Log { kind, .. } => *kind,
+        }
+    }
+
+    /// True for an index outside a tensor's bounds, which Python users expect as `IndexError`.
+    pub fn is_out_of_bounds(&self) -> bool {
+        matches!(self, TableError::Tensor(e) if e.is_out_of_bounds())
+    }
+
+    pub(crate) fn corrupt(path: impl Into<String>, what: impl Into<String>) -> Self {
+        TableError::Corrupt { path: path.into(), what: what.into() }
+    }
+
+    pub(crate) fn refused(op: &'static str, why: impl Into<String>) -> Self {
+        TableError::Refused { op, why: why.into() }
+    }
+
+    pub(crate) fn of_tensor(name: &str) -> impl FnOnce(LayoutError) -> TableError {
+        move |source| TableError::Layout { tensor: Some(name.to_owned()), source }
+    }
+
+    /// An error met while reading the Parquet file at `path`.
+    pub(crate) fn parquet(path: &str) -> impl FnOnce(parquet::errors::ParquetError) -> TableError {
+        move |e| TableError::corrupt(path, format!("not a sound Parquet file: {e}"))
+    }
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TableError::Tensor(e) => write!(f, "{e}"),
+            TableError::Layout { tensor: Some(name), source } => write!(f, "tensor {name:?}: {source}"),
+            TableError::Layout { tensor: None, source } => write!(f, "{source}"),
+            TableError::Io(e) => write!(f, "{e}"),
+            TableError::NotADataset { url, found } => write!(f, "no dataset here: {found} ({url})"),
+            TableError::AlreadyExists { url } => {
+                write!(f, "a dataset or other files are here already ({url})")
+            }
+            TableError::NoSuchTensor { name, version, close } => {
+                write!(f, "no tensor {name:?} at version {version}")?;
+                if !close.is_empty() {
+                    write!(f, "; did you mean {}?", close.join(", "))?;
+                }
+                Ok(())
+            }
+            TableError::NoSuchVersion { wanted, newest } => {
+                write!(f, "no version {wanted}; the newest is {newest}")
+            }
+            TableError::BadName { name, why } => write!(f, "tensor name {name:?}: {why}"),
+            TableError::Refused { op, why } => write!(f, "{op}: {why}"),
+            TableError::ReadOnly { version } => {
+                write!(f, "this handle is read-only (pinned to version {version}); open the branch to write")
+            }
+            TableError::Conflict { what, version } => {
+                write!(f, "{what} was changed by version {version} meanwhile; refresh and try again")
+            }
+            TableError::NewerFormat { what } => {
+                write!(f, "this dataset needs a newer Lacus: {what}")
+            }
+            TableError::Corrupt { path, what } => write!(f, "{what} ({path})"),
+            TableError::Cancelled => write!(f, "cancelled; nothing was written"),
+            TableError::Log { what, .. } => write!(f, "Delta log: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for TableError {}
+
+impl From<TensorError> for TableError {
+    fn from(e: TensorError) -> Self {
+        TableError::Tensor(e)
+    }
+}
+
+impl From<LayoutError> for TableError {
+    fn from(source: LayoutError) -> Self {
+        TableError::Layout { tensor: None, source }
+    }
+}
+
+impl From<IoError> for TableError {
+    fn from(e: IoError) -> Self {
+        TableError::Io(e)
+    }
+}
+
+impl From<deltalake_core::DeltaTableError> for TableError {
+    fn from(error: deltalake_core::DeltaTableError) -> Self {
+        use deltalake_core::DeltaTableError as D;
+        let kind = match &error {
+            D::NotATable(_) | D::InvalidVersion(_) => ErrorKind::NotFound,
+            D::ObjectStore { .. } | D::Io { .. } => ErrorKind::Unavailable,
+            // What is left are logs that cannot be made sense of.
+            _ => ErrorKind::Corrupt,
+        };
+        TableError::Log { kind, what: error.to_string() }
+    }
+}

@@ -1,0 +1,83 @@
+//! Who did what, when: read from the log entries themselves.
+
+use futures::{StreamExt, TryStreamExt};
+use lacus_io::Store;
+use serde_json::Value as Json;
+
+use crate::error::TableError;
+use crate::log::{Action, entry_path, parse_entry};
+
+/// One version of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryEntry {
+    /// The version.
+    pub version: u64,
+    /// When it was made, milliseconds since 1970.
+    pub time_millis: i64,
+    /// Who made it.
+    pub author: String,
+    /// What was done: `CREATE`, `PUT`, `WRITE REGION`, …
+    pub operation: String,
+    /// Facts about it, such as the tensors' names.
+    pub detail: Json,
+    /// Whether it was made safe against power loss.
+    pub durable: bool,
+}
+
+/// Entries read at once: they are small, and each is a request.
+const AT_ONCE: usize = 32;
+
+/// The versions from `newest` back, at most `limit`.
+pub(crate) async fn history(
+    store: &Store,
+    newest: u64,
+    limit: Option<usize>,
+) -> Result<Vec<HistoryEntry>, TableError> {
+    let oldest = match limit {
+        Some(limit) => (newest + 1).saturating_sub(limit as u64),
+        None => 0,
+    };
+    futures::stream::iter((oldest..=newest).rev())
+        .map(|version| entry(store, version))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// One entry of the history.
+pub(crate) async fn entry(store: &Store, version: u64) -> Result<HistoryEntry, TableError> {
+    let bytes = store.read_all(&entry_path(version)).await?;
+    let actions = parse_entry(version, &bytes)?;
+    let info = actions.into_iter().find_map(|a| match a {
+        Action::CommitInfo(info) => Some(info),
+        _ => None,
+    });
+    let info = info.unwrap_or_default();
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    Ok(HistoryEntry {
+        version,
+        time_millis: info["timestamp"].as_i64().unwrap_or_default(),
+        author: text(&info["userName"]),
+        operation: text(&info["operation"]),
+        detail: info["lacus"]["detail"].clone(),
+        durable: info["lacus"]["durable"] == true,
+    })
+}
+
+/// The newest version made at or before a time.
+pub(crate) async fn version_at(store: &Store, newest: u64, time_millis: i64) -> Result<u64, TableError> {
+    let (mut low, mut high) = (0, newest);
+    if entry(store, 0).await?.time_millis > time_millis {
+        let wanted = format!("at or before time {time_millis}");
+        return Err(TableError::NoSuchVersion { wanted, newest });
+    }
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if entry(store, middle).await?.time_millis <= time_millis {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Ok(low)
+}

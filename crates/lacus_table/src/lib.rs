@@ -1,0 +1,63 @@
+//! How do rows live in Delta?
+//!
+//! One Delta table holds all tensors of a dataset in long form: every row is a chunk of some tensor,
+//! a nonzero, or a header that says what a tensor is. This crate writes and reads such a table and
+//! knows nothing of branches.
+//!
+//! ```text
+//! write   Tensor ─choose→ Header ─encode→ chunks ─stage→ files ─commit→ version
+//! read    "[0:10]" ─resolve→ Selection ─wanted→ chunks ─pages→ requests ─fetch→ bytes ─decode→ Tensor
+//! ```
+//!
+//! ```
+//! # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! use lacus_io::{Store, World};
+//! use lacus_layout::{Value, Wish};
+//! use lacus_table::{Put, Read, Table, WriteOptions};
+//! use lacus_tensor::{DType, Index, Shape, TensorRef};
+//!
+//! let store = Store::open("memory://table-example", &Default::default())?;
+//! let mut table = Table::create(store, World::real()).await?;
+//! let shape = Shape::new(vec![2, 3])?;
+//! let value = Value::Dense(TensorRef::contiguous(DType::U8, &shape, &[1, 2, 3, 4, 5, 6])?);
+//! let put = Put { name: "x".into(), value, wish: Wish::default(), metadata: None };
+//! table.put(vec![put], &WriteOptions::default()).await?;
+//!
+//! let Read::Dense(row) = table.read("x", &[Index::At(1)]).await? else { unreachable!() };
+//! assert_eq!(row.bytes(), [4, 5, 6]);
+//! # Ok::<(), lacus_table::TableError>(())
+//! # }).unwrap();
+//! ```
+
+mod cell_file;
+mod chunk_file;
+mod commit;
+mod copy_rows;
+mod deletion;
+mod error;
+mod fetched;
+mod file_index;
+mod history;
+mod log;
+mod page;
+mod read;
+mod region;
+mod scan;
+mod schema;
+mod snapshot;
+mod stage;
+mod stats;
+mod table;
+mod tensor_index;
+mod upkeep;
+mod write_set;
+
+pub use error::TableError;
+pub use history::HistoryEntry;
+pub use lacus_tensor::ErrorKind;
+pub use read::Read;
+pub use schema::FORMAT;
+pub use stage::{Progress, ProgressFn, WriteOptions};
+pub use table::{At, Put, Table, TensorInfo};
+pub use upkeep::{CompactReport, DoctorReport, Finding};

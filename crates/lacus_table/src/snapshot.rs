@@ -1,0 +1,340 @@
+//! What the table holds at one version: its files, and the catalogue of its tensors.
+//!
+//! A file says in its tags which tensors it holds, in which rows, and what their header rows say.
+//! The tags are a cache of the file's own rows: where they are missing, because another tool rewrote
+//! the file, they are made anew by reading it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use lacus_layout::Header;
+use lacus_layout::LayoutError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::deletion::Descriptor;
+use crate::error::TableError;
+use crate::log::{Action, Add, Replayed};
+use crate::schema::{DATASET_ROW, FORMAT, FORMAT_PROPERTY};
+
+/// The tag that carries [`FileTags`].
+pub(crate) const TAG: &str = "lacus";
+
+/// What kind of rows a file holds, which decides how it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FileKind {
+    /// Chunk rows, written by Lacus: blobs in front, index columns at the tail.
+    Chunks,
+    /// COO cells, written by Lacus.
+    Cells,
+    /// Written by another tool: read by the book.
+    Foreign,
+}
+
+/// What a file holds, as its tags say.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FileTags {
+    pub kind: FileKind,
+    /// Where the index columns begin: from here to the end is one request.
+    pub tail: u64,
+    pub tensors: Vec<Held>,
+}
+
+/// What a file holds of one tensor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub name: String,
+    /// The header row, when it is in this file and alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<HeaderRow>,
+    /// Runs of rows (first, count) of chunks or cells, dead ones included.
+    #[serde(default)]
+    pub rows: Vec<(u64, u64)>,
+    /// Stored bytes of the live ones.
+    pub bytes: u64,
+}
+
+/// A header row: what a tensor is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HeaderRow {
+    pub row: u64,
+    pub dtype: String,
+    pub shape: Vec<i64>,
+    pub layout: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk_shape: Option<Vec<i64>>,
+    pub parameters: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<String>,
+}
+
+impl HeaderRow {
+    pub(crate) fn new(header: &Header, metadata: Option<&Json>) -> HeaderRow {
+        let longs = |dims: &[u64]| dims.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+        HeaderRow {
+            row: 0,
+            dtype: header.dtype.name().to_owned(),
+            shape: longs(header.shape.dims()),
+            layout: header.layout.name().to_owned(),
+            chunk_shape: header.chunk_shape().map(longs),
+            parameters: header.parameters_json(),
+            metadata: metadata.map(Json::to_string),
+        }
+    }
+
+    /// The row that carries the dataset's own metadata.
+    pub(crate) fn of_dataset(metadata: &Json) -> HeaderRow {
+        HeaderRow { metadata: Some(metadata.to_string()), ..missing_header() }
+    }
+
+    pub(crate) fn parse(&self) -> Result<Header, LayoutError> {
+        Header::from_parts(
+            &self.dtype,
+            &self.shape,
+            &self.layout,
+            self.chunk_shape.as_deref(),
+            &self.parameters,
+        )
+    }
+}
+
+/// A file of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct FileEntry {
+    pub add: Add,
+    pub tags: FileTags,
+}
+
+impl FileEntry {
+    pub(crate) fn path(&self) -> &str {
+        &self.add.path
+    }
+
+    pub(crate) fn deletions(&self) -> Option<&Descriptor> {
+        self.add.deletion_vector.as_ref()
+    }
+
+    pub(crate) fn held(&self, name: &str) -> Option<&Held> {
+        self.tags.tensors.iter().find(|h| h.name == name)
+    }
+}
+
+/// A tensor of the catalogue.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorState {
+    pub header: Arc<HeaderRow>,
+    /// The files that hold rows of it, header included, oldest first.
+    pub files: Vec<Arc<FileEntry>>,
+}
+
+impl TensorState {
+    pub(crate) fn stored_bytes(&self, name: &str) -> u64 {
+        self.files.iter().filter_map(|f| f.held(name)).map(|h| h.bytes).sum()
+    }
+}
+
+/// The table at one version. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub version: u64,
+    pub deletion_vectors: bool,
+    pub table_id: String,
+    pub created_millis: i64,
+    pub files: BTreeMap<String, Arc<FileEntry>>,
+    tensors: BTreeMap<String, TensorState>,
+}
+
+impl Snapshot {
+    /// The state delta-rs replayed. Files without tags come back for the caller to scan.
+    pub(crate) fn new(replayed: Replayed) -> Result<(Snapshot, Vec<Add>), TableError> {
+        let mut snapshot = Snapshot {
+            version: replayed.version,
+            deletion_vectors: false,
+            table_id: String::new(),
+            created_millis: 0,
+            files: BTreeMap::new(),
+            tensors: BTreeMap::new(),
+        };
+        snapshot.set_protocol(&replayed.protocol)?;
+        snapshot.set_metadata(&replayed.metadata)?;
+        let mut adds = replayed.adds;
+        adds.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
+        let untagged = adds.into_iter().filter_map(|add| snapshot.add(add).err()).collect();
+        Ok((snapshot, untagged))
+    }
+
+    fn set_protocol(&mut self, protocol: &Json) -> Result<(), TableError> {
+        let features = |key: &str| -> Vec<String> {
+            let listed = protocol[key].as_array().cloned().unwrap_or_default();
+            listed.iter().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+        };
+        let reader = protocol["minReaderVersion"].as_i64().unwrap_or(1);
+        let unknown: Vec<String> =
+            features("readerFeatures").into_iter().filter(|f| f != "deletionVectors").collect();
+        if !unknown.is_empty() || (reader == 2) || reader > 3 {
+            let what = format!("reader version {reader} with features {unknown:?}");
+            return Err(TableError::NewerFormat { what });
+        }
+        self.deletion_vectors = features("writerFeatures").iter().any(|f| f == "deletionVectors");
+        Ok(())
+    }
+
+    fn set_metadata(&mut self, metadata: &Json) -> Result<(), TableError> {
+        let format = metadata["configuration"][FORMAT_PROPERTY].as_str();
+        match format.and_then(|f| f.parse::<u32>().ok()) {
+            None => {
+                return Err(TableError::NotADataset {
+                    url: metadata["name"].as_str().unwrap_or_default().to_owned(),
+                    found: "a Delta table that Lacus did not make",
+                });
+            }
+            Some(format) if format > FORMAT => {
+                let what = format!("it has table format {format}, this Lacus knows {FORMAT}");
+                return Err(TableError::NewerFormat { what });
+            }
+            Some(_) => {}
+        }
+        self.table_id = metadata["id"].as_str().unwrap_or_default().to_owned();
+        self.created_millis = metadata["createdTime"].as_i64().unwrap_or_default();
+        Ok(())
+    }
+
+    /// Adds a file, or gives it back when it carries no tags.
+    fn add(&mut self, add: Add) -> Result<(), Add> {
+        let tag = add.tags.as_ref().and_then(|t| t.get(TAG)).and_then(|t| t.as_deref());
+        match tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok()) {
+            Some(tags) => {
+                self.insert(FileEntry { add, tags });
+                Ok(())
+            }
+            None => Err(add),
+        }
+    }
+
+    /// Adds a file whose tags are known.
+    pub(crate) fn insert(&mut self, entry: FileEntry) {
+        self.remove(&entry.add.path);
+        let entry = Arc::new(entry);
+        for held in &entry.tags.tensors {
+            let state = self
+                .tensors
+                .entry(held.name.clone())
+                .or_insert_with(|| TensorState { header: Arc::new(missing_header()), files: Vec::new() });
+            if let Some(header) = &held.header {
+                state.header = Arc::new(header.clone());
+            }
+            state.files.push(Arc::clone(&entry));
+        }
+        self.files.insert(entry.add.path.clone(), entry);
+    }
+
+    fn remove(&mut self, path: &str) {
+        let Some(entry) = self.files.remove(path) else { return };
+        for held in &entry.tags.tensors {
+            let Some(state) = self.tensors.get_mut(&held.name) else { continue };
+            state.files.retain(|f| f.add.path != path);
+            if held.header.is_some() {
+                state.header = Arc::new(missing_header());
+            }
+            if state.files.is_empty() {
+                self.tensors.remove(&held.name);
+            }
+        }
+    }
+
+    /// The state after one more log entry. Files without tags come back for the caller to scan.
+    pub(crate) fn apply(&mut self, version: u64, actions: &[Action]) -> Result<Vec<Add>, TableError> {
+        for action in actions {
+            match action {
+                Action::Remove(remove) => self.remove(&remove.path),
+                Action::Protocol(protocol) => self.set_protocol(protocol)?,
+                Action::Metadata(metadata) => self.set_metadata(metadata)?,
+                _ => {}
+            }
+        }
+        let mut untagged = Vec::new();
+        for action in actions {
+            if let Action::Add(add) = action {
+                if let Err(add) = self.add(add.clone()) {
+                    untagged.push(add);
+                }
+            }
+        }
+        self.version = version;
+        Ok(untagged)
+    }
+
+    /// The tensors, by name.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&String, &TensorState)> {
+        self.tensors.iter().filter(|(_, state)| !state.header.dtype.is_empty())
+    }
+
+    /// One tensor.
+    pub(crate) fn tensor(&self, name: &str) -> Option<&TensorState> {
+        self.tensors.get(name).filter(|state| !state.header.dtype.is_empty())
+    }
+
+    /// What is held under a name, the dataset's own row included.
+    pub(crate) fn state(&self, name: &str) -> Option<&TensorState> {
+        self.tensors.get(name)
+    }
+
+    /// The row that carries the dataset's own metadata.
+    pub(crate) fn dataset_row(&self) -> Option<&HeaderRow> {
+        self.tensors.get(DATASET_ROW).map(|state| state.header.as_ref())
+    }
+
+    /// Gives a tensor a header that is in none of its files.
+    pub(crate) fn set_header(&mut self, name: &str, header: &Arc<HeaderRow>) {
+        if let Some(state) = self.tensors.get_mut(name) {
+            state.header = Arc::clone(header);
+        }
+    }
+
+    /// Names close to one that was not found, for error messages.
+    pub(crate) fn close_to(&self, name: &str) -> Vec<String> {
+        let wanted = name.to_lowercase();
+        let mut close: Vec<(usize, &String)> = self
+            .tensors()
+            .map(|(n, _)| (edit_distance(&wanted, &n.to_lowercase()), n))
+            .filter(|(distance, n)| *distance <= 2.max(n.len() / 3))
+            .collect();
+        close.sort();
+        close.into_iter().take(3).map(|(_, n)| format!("{n:?}")).collect()
+    }
+}
+
+/// Stands in while a tensor's rows are known but its header row is not.
+fn missing_header() -> HeaderRow {
+    HeaderRow {
+        row: 0,
+        dtype: String::new(),
+        shape: Vec::new(),
+        layout: String::new(),
+        chunk_shape: None,
+        parameters: String::new(),
+        metadata: None,
+    }
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut previous = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = previous + usize::from(x != *y);
+            previous = row[j + 1];
+            row[j + 1] = substituted.min(previous + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The tags of an `add` action.
+pub(crate) fn render_tags(tags: &FileTags) -> HashMap<String, Option<String>> {
+    let text = serde_json::to_string(tags).unwrap_or_default();
+    HashMap::from([(TAG.to_owned(), Some(text))])
+}

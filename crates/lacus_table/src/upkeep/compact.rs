@@ -1,0 +1,96 @@
+//! Compaction: many small files into few, deletion vectors purged.
+
+use serde_json::json;
+
+use crate::commit::{Staged, Supersede};
+use crate::copy_rows::{Copied, copy_rows};
+use crate::error::TableError;
+use crate::snapshot::{FileEntry, FileKind};
+use crate::stage::{FILE_BYTES, WriteOptions};
+use crate::table::Table;
+use crate::write_set::WriteSet;
+
+/// A file below this size is worth joining with others.
+const SMALL_BYTES: i64 = (FILE_BYTES / 4) as i64;
+
+/// Times a compaction is begun anew because a writer changed the files it was copying.
+const ATTEMPTS: usize = 5;
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Files that were copied from.
+    pub files_before: usize,
+    /// Files they became.
+    pub files_after: usize,
+    /// Bytes of the former.
+    pub bytes_before: u64,
+    /// Bytes of the latter.
+    pub bytes_after: u64,
+    /// The version it made; the one there was when there was nothing to do.
+    pub version: u64,
+}
+
+impl Table {
+    /// Joins small files and purges deletion vectors. Readers of older versions are not disturbed:
+    /// the old files stay until a clean-up.
+    pub async fn compact(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
+        self.writable().await?;
+        self.refresh().await?;
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match self.compact_once(options).await {
+                Err(error @ TableError::Conflict { .. }) => {
+                    last = Some(error);
+                    self.refresh().await?;
+                }
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or(TableError::Cancelled))
+    }
+
+    async fn compact_once(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
+        let (store, world, cache, snapshot) = self.parts();
+        let is_worn = |f: &FileEntry| f.deletions().is_some() || f.tags.kind == FileKind::Foreign;
+        let is_small = |f: &FileEntry| f.add.size < SMALL_BYTES;
+        let mut chosen: Vec<FileEntry> = Vec::new();
+        for kind in [FileKind::Chunks, FileKind::Cells, FileKind::Foreign] {
+            let of_kind: Vec<&FileEntry> =
+                snapshot.files.values().map(|f| f.as_ref()).filter(|f| f.tags.kind == kind).collect();
+            let small = of_kind.iter().filter(|f| is_small(f)).count();
+            chosen.extend(of_kind.into_iter().filter(|f| is_worn(f) || (small > 1 && is_small(f))).cloned());
+        }
+        let mut report = CompactReport { version: snapshot.version, ..Default::default() };
+        if chosen.is_empty() {
+            return Ok(report);
+        }
+        let paths: Vec<String> = chosen.iter().map(|f| f.path().to_owned()).collect();
+        let mut tensors: std::collections::BTreeMap<&str, Copied> = Default::default();
+        for held in chosen.iter().flat_map(|f| &f.tags.tensors) {
+            let copied = tensors.entry(&held.name).or_insert_with(|| Copied {
+                name: held.name.clone(),
+                new_name: held.name.clone(),
+                header: None,
+                only: Some(paths.clone()),
+            });
+            copied.header = copied.header.take().or_else(|| held.header.clone());
+        }
+        let tensors: Vec<Copied> = tensors.into_values().collect();
+        let files = copy_rows(store, world, cache, snapshot, &tensors, options).await?;
+        report.files_before = chosen.len();
+        report.bytes_before = chosen.iter().map(|f| u64::try_from(f.add.size).unwrap_or(0)).sum();
+        report.files_after = files.len();
+        report.bytes_after = files.iter().map(|f| f.bytes).sum();
+        let staged = Staged {
+            op: "COMPACT",
+            files,
+            supersede: vec![Supersede::Files(chosen)],
+            writes: WriteSet::default(),
+            detail: json!({"files_before": report.files_before, "files_after": report.files_after}),
+            data_change: false,
+        };
+        report.version = self.commit(staged, options).await?;
+        Ok(report)
+    }
+}

@@ -1,0 +1,106 @@
+//! Looks a table over: is every file there, is every chunk what its checksum says, is anything
+//! left over.
+
+use std::collections::HashSet;
+
+use lacus_layout::Layout;
+use lacus_tensor::Index;
+
+use crate::deletion;
+use crate::error::TableError;
+use crate::read::read_stored;
+use crate::stage::{Meter, WriteOptions};
+use crate::table::Table;
+
+/// Something the doctor found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The tensor or file.
+    pub what: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// What the doctor saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DoctorReport {
+    /// The version looked at.
+    pub version: u64,
+    /// Tensors read.
+    pub tensors: usize,
+    /// Data files of this version.
+    pub files: usize,
+    /// Stored bytes whose checksums were verified.
+    pub verified_bytes: u64,
+    /// Damage. Empty for a healthy table.
+    pub damage: Vec<Finding>,
+    /// Files that this version does not use, and their bytes: older versions, or what killed
+    /// writers left.
+    pub unused_files: usize,
+    /// Bytes of those.
+    pub unused_bytes: u64,
+}
+
+/// Chunks read at a time while verifying.
+const AT_ONCE: usize = 64;
+
+impl Table {
+    /// Reads everything this version holds and reports what is not as it should be.
+    pub async fn doctor(&self, options: &WriteOptions) -> Result<DoctorReport, TableError> {
+        let (store, _, cache, snapshot) = self.parts();
+        let mut report =
+            DoctorReport { version: snapshot.version, files: snapshot.files.len(), ..Default::default() };
+        let total = snapshot.tensors().map(|(name, state)| state.stored_bytes(name)).sum();
+        let meter = Meter::new(options, total);
+        for name in self.names() {
+            report.tensors += 1;
+            let damage = |problem: String| Finding { what: format!("tensor {name:?}"), problem };
+            let index = match cache.tensor(store, snapshot, &name).await {
+                Ok(index) => index,
+                Err(error) => {
+                    report.damage.push(damage(error.to_string()));
+                    continue;
+                }
+            };
+            if matches!(index.header.layout, Layout::Coordinates) {
+                if let Err(error) = self.read(&name, &[Index::Ellipsis]).await {
+                    report.damage.push(damage(error.to_string()));
+                }
+                continue;
+            }
+            let all: Vec<usize> = (0..index.places.len()).collect();
+            for some in all.chunks(AT_ONCE) {
+                if options.cancelled() {
+                    return Err(TableError::Cancelled);
+                }
+                let bytes: u64 = some.iter().map(|&i| index.places[i].bytes).sum();
+                match read_stored(store, &index, some).await {
+                    Ok(_) => report.verified_bytes += bytes,
+                    Err(_) => {
+                        // One by one, to name each.
+                        for &i in some {
+                            match read_stored(store, &index, &[i]).await {
+                                Ok(_) => report.verified_bytes += index.places[i].bytes,
+                                Err(error) => report.damage.push(damage(error.to_string())),
+                            }
+                        }
+                    }
+                }
+                meter.add(bytes);
+            }
+        }
+        let mut used: HashSet<String> = snapshot.files.keys().cloned().collect();
+        used.extend(snapshot.files.values().filter_map(|f| f.deletions()).filter_map(deletion::file_path));
+        for entry in store.list("").await? {
+            let is_data = entry.path.starts_with("data/") || entry.path.starts_with("deletion_vector_");
+            if is_data && !used.remove(&entry.path) {
+                report.unused_files += 1;
+                report.unused_bytes += entry.bytes;
+            }
+        }
+        for path in used {
+            report.damage.push(Finding { what: path, problem: "the file is gone".to_owned() });
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,62 @@
+//! A store that fails: what was acknowledged is there, what was not is absent or whole.
+
+use std::sync::Arc;
+
+use lacus_io::Store;
+use lacus_layout::Wish;
+use lacus_simulation::{Dice, Faults, FlakyStore, seeded_world};
+use lacus_table::{At, Table};
+use lacus_tensor::DType;
+use object_store::memory::InMemory;
+
+use crate::support::{assert_same, put, random_tensor, read};
+
+fn store(inner: Arc<dyn object_store::ObjectStore>) -> Store {
+    Store::over(url::Url::parse("memory:///flaky/").unwrap(), inner).unwrap()
+}
+
+async fn run(seed: u64, faults: Faults) {
+    let dice = Dice::new(seed);
+    let memory: Arc<dyn object_store::ObjectStore> = Arc::new(InMemory::new());
+    Table::create(store(Arc::clone(&memory)), seeded_world(seed)).await.unwrap();
+    let flaky = Arc::new(FlakyStore::new(Arc::clone(&memory), faults, seed));
+    let mut acknowledged = Vec::new();
+    let mut unsure = Vec::new();
+    for i in 0..30 {
+        let world = seeded_world(seed * 1000 + i + 1);
+        let Ok(mut table) = Table::open(store(Arc::clone(&flaky) as _), world, At::Tip).await else {
+            continue;
+        };
+        let name = format!("t{i}");
+        let dims = [1 + dice.below(50), 40];
+        let tensor = random_tensor(&dice, DType::I32, &dims, 1 + dice.below(4));
+        match put(&mut table, &name, &tensor, Wish::default()).await {
+            Ok(_) => acknowledged.push((name, tensor)),
+            Err(_) => unsure.push((name, tensor)),
+        }
+    }
+    let table = Table::open(store(memory), seeded_world(seed), At::Tip).await.unwrap();
+    for (name, tensor) in &acknowledged {
+        assert_same(&read(&table, name, &[]).await, tensor, &format!("seed {seed}: {name}"));
+    }
+    for (name, tensor) in &unsure {
+        if table.contains(name) {
+            assert_same(&read(&table, name, &[]).await, tensor, &format!("seed {seed}: {name}"));
+        }
+    }
+    assert!(table.names().len() >= acknowledged.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_requests_fail() {
+    for seed in 0..12 {
+        run(seed, Faults { read: 40, put: 8, lost_answer: 8, crash_at: 0 }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_process_dies() {
+    for seed in 0..40 {
+        run(seed, Faults { crash_at: 5 + seed * 7, ..Faults::default() }).await;
+    }
+}

@@ -1,0 +1,8 @@
+//! The promises of a table, one file each.
+
+mod a_table_does_what_a_model_does;
+mod a_tensor_comes_back;
+mod faults_lose_nothing;
+mod requests_are_few;
+mod support;
+mod writers_lose_nothing;
