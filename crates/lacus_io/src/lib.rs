@@ -25,15 +25,15 @@
 //! ```
 
 mod error;
-mod fetch;
+mod world;
 mod layers;
 mod local;
 mod options;
+mod store;
 mod probe;
 mod read_plan;
-mod store;
+mod fetch;
 mod upload;
-mod world;
 
 pub use error::{IoError, IoErrorKind};
 pub use fetch::fetch;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-use lacus_tensor::{DType, MAX_RANK, SparseTensor, TensorRef};
+use lacus_tensor::{DType, MAX_RANK, Shape, SparseTensor, TensorRef};
 
 use crate::compress::{SHUFFLE_WIDTHS, crc32c};
 use crate::error::LayoutError;
@@ -176,6 +176,14 @@ impl Value<'_> {
         match self {
             Value::Dense(tensor) => tensor.dtype(),
             Value::Sparse(tensor) => tensor.dtype(),
+        }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        match self {
+            Value::Dense(tensor) => tensor.shape(),
+            Value::Sparse(tensor) => tensor.shape(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::LayoutError;
 use crate::fiber_tree;
 use crate::header::{Header, Layout, product};
 use crate::levels::Levels;
-use crate::order::reorder;
+use crate::order::{key_axes, stable_order};
 use crate::packed::{Packer, Reader};
 use crate::part::{Picked, SparsePart, pick, pick_listed};
 use crate::reach::Reach;
@@ -81,7 +81,7 @@ pub fn decode_sparse(
     let nnz = index.nnz();
     let mut columns = vec![vec![0i64; nnz]; header.shape.rank()];
     let mut slices: Vec<&mut [i64]> = columns.iter_mut().map(|column| &mut column[..]).collect();
-    let order = index.expand(header, &mut slices, true);
+    let order = index.expand(&mut slices, true);
     let columns: Vec<&[i64]> = columns.iter().map(|column| &column[..]).collect();
     let width = header.dtype.size_bytes();
     let picked = pick(selection, &columns);
@@ -145,7 +145,7 @@ pub(crate) fn decode_into(
             format!("a chunk of {nnz} nonzeros does not fit the columns it is to be decoded into"),
         ));
     }
-    let order = index.expand(header, columns, sort);
+    let order = index.expand(columns, sort);
     packer.read_values(&mut reader, header.dtype, values)?;
     reader.finish()?;
     if let Some(order) = order {
@@ -222,32 +222,22 @@ impl Index {
         self.tree.last().map_or(0, |level| level.ids.len())
     }
 
-    /// Writes the coordinates. A block whose cells are numbered in another order is brought into C order;
-    /// the result is then the order to bring its values into.
-    fn expand(&self, header: &Header, columns: &mut [&mut [i64]], sort: bool) -> Option<Vec<usize>> {
-        let wide = |axis: &usize| self.levels.extent[*axis] > 1;
-        let from: Vec<usize> = self.levels.order().into_iter().filter(wide).collect();
-        let to: Vec<usize> = (0..columns.len()).filter(wide).collect();
-        if !sort || from == to || !matches!(header.layout, Layout::SparseBlocks { .. }) {
-            self.levels.unfold(&self.tree, columns);
-            return None;
-        }
-        let mut numbered = vec![vec![0i64; self.nnz()]; columns.len()];
-        let mut slices: Vec<&mut [i64]> = numbered.iter_mut().map(|column| &mut column[..]).collect();
-        self.levels.unfold(&self.tree, &mut slices);
-        let views: Vec<&[i64]> = numbered.iter().map(|column| &column[..]).collect();
-        let order = reorder(&views, header.shape.dims(), &from, &to);
-        let Some(order) = order else {
-            columns.iter_mut().zip(&numbered).for_each(|(column, numbered)| column.copy_from_slice(numbered));
-            return None;
-        };
-        for (axis, column) in columns.iter_mut().enumerate() {
-            let numbered = &numbered[axis];
-            match wide(&axis) {
-                true => column.iter_mut().zip(&order).for_each(|(value, place)| *value = numbered[*place]),
-                false => column.fill(self.levels.origin[axis] as i64),
+    /// Writes the coordinates. A block whose cells are numbered in another order is brought into C order
+    /// if `sort` says so; the result is then the order to bring its values into.
+    fn expand(&self, columns: &mut [&mut [i64]], sort: bool) -> Option<Vec<usize>> {
+        if sort && let [axes] = &self.levels.axes[..] {
+            let ids = &self.tree[0].ids;
+            let wide = |axis: &usize| self.levels.extent[*axis] > 1;
+            let from: Vec<usize> = axes.iter().copied().filter(wide).collect();
+            let to: Vec<usize> = (0..columns.len()).filter(wide).collect();
+            let (keys, limit) = self.levels.keys(axes, ids, key_axes(&from, &to));
+            if let Some(order) = stable_order(ids.len(), limit, |i| keys[i]) {
+                let ids = order.iter().map(|place| ids[*place]).collect();
+                self.levels.unfold(&[Level { ids, leaves: Vec::new() }], columns);
+                return Some(order);
             }
         }
-        Some(order)
+        self.levels.unfold(&self.tree, columns);
+        None
     }
 }

@@ -15,10 +15,7 @@ use crate::sparse_blocks::block_encoder;
 pub fn encoder<'a>(header: &Header, value: Value<'a>) -> Result<Box<dyn EncodeChunks + 'a>, LayoutError> {
     header.check()?;
     let name = header.layout.name();
-    let (dtype, shape) = match &value {
-        Value::Dense(tensor) => (tensor.dtype(), tensor.shape()),
-        Value::Sparse(tensor) => (tensor.dtype(), tensor.shape()),
-    };
+    let (dtype, shape) = (value.dtype(), value.shape());
     if dtype != header.dtype || *shape != header.shape {
         return Err(LayoutError::unsupported(
             name,

@@ -79,7 +79,7 @@ pub struct Header {
     pub layout: Layout,
     /// How many elements are stored, explicit zeros included. Sparse layouts only.
     pub nnz: Option<u64>,
-    /// How dense chunks are compressed.
+    /// How dense chunks are compressed. Sparse layouts pack in their own way; with them it is not stored.
     pub compression: Compression,
     /// Why this layout was chosen, for people.
     pub reasons: Vec<String>,

@@ -7,6 +7,9 @@ use crate::error::LayoutError;
 use crate::header::product;
 use crate::tree::Level;
 
+/// Ids are taken apart in pieces that stay in the first-level cache while the axes are taken off one by one.
+const PIECE: usize = 1024;
+
 /// How the nonzeros of a box become tuples of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels {
@@ -84,6 +87,32 @@ impl Levels {
         }
     }
 
+    /// One number per id of a level with the axes `axes`, which orders them by the axes `key`; and the number
+    /// that all of these are below. The axes of `key` are among `axes`, slowest first.
+    pub(crate) fn keys(&self, axes: &[usize], ids: &[u64], key: &[usize]) -> (Vec<u64>, u64) {
+        let weight = |axis: &usize| {
+            let at = key.iter().position(|of_key| of_key == axis)?;
+            Some(key[at + 1..].iter().map(|axis| self.extent[*axis]).product::<u64>())
+        };
+        // Digits are taken off from the fastest axis on; those before the first of the key do not matter.
+        let needed = axes.iter().position(|axis| key.contains(axis)).unwrap_or(axes.len());
+        let mut keys = vec![0u64; ids.len()];
+        let (mut rest, mut digits) = ([0u64; PIECE], [0i64; PIECE]);
+        for (keys, ids) in keys.chunks_mut(PIECE).zip(ids.chunks(PIECE)) {
+            let (rest, digits) = (&mut rest[..ids.len()], &mut digits[..ids.len()]);
+            rest.copy_from_slice(ids);
+            for axis in axes[needed..].iter().rev().filter(|axis| self.extent[**axis] > 1) {
+                take_digit(rest, self.extent[*axis], 0, digits);
+                if let Some(weight) = weight(axis) {
+                    for (key, digit) in keys.iter_mut().zip(&*digits) {
+                        *key += *digit as u64 * weight;
+                    }
+                }
+            }
+        }
+        (keys, key.iter().map(|axis| self.extent[*axis]).product())
+    }
+
     fn unfold_ids(&self, axes: &[usize], ids: &[u64], columns: &mut [&mut [i64]]) {
         if let [axis] = axes {
             let from = self.origin[*axis];
@@ -92,8 +121,6 @@ impl Levels {
             }
             return;
         }
-        // In pieces that stay in the first-level cache while the axes are taken off one by one.
-        const PIECE: usize = 1024;
         let mut rest = [0u64; PIECE];
         for (piece, ids) in ids.chunks(PIECE).enumerate() {
             let rest = &mut rest[..ids.len()];
@@ -115,7 +142,7 @@ impl Levels {
     }
 }
 
-/// Divides by `extent`: the remainder, moved by `from`, goes to `values`, the quotient stays.
+/// Divides by `extent`, which is at least 2: the remainder, moved by `from`, goes to `values`, the quotient stays.
 fn take_digit(rest: &mut [u64], extent: u64, from: u64, values: &mut [i64]) {
     let largest = rest.iter().fold(0, |all, rest| all | rest);
     if largest <= u64::from(u32::MAX) && extent <= u64::from(u32::MAX) {
@@ -152,6 +179,23 @@ mod tests {
                 for ((before, rest), value) in before.iter().zip(&rest).zip(&values) {
                     assert_eq!((*rest, *value), (before / extent, (before % extent + 10) as i64));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_order_by_their_axes() {
+        let levels = Levels { axes: vec![vec![2, 0, 3, 1]], origin: vec![0; 4], extent: vec![4, 5, 6, 1] };
+        let ids: Vec<u64> = (0..120).collect();
+        let mut columns = vec![vec![0i64; 120]; 4];
+        let mut slices: Vec<&mut [i64]> = columns.iter_mut().map(|column| &mut column[..]).collect();
+        levels.unfold(&[Level { ids: ids.clone(), leaves: vec![] }], &mut slices);
+        for key in [&[][..], &[0], &[1], &[2], &[0, 1], &[1, 2], &[3, 0], &[2, 1, 0]] {
+            let (keys, limit) = levels.keys(&levels.axes[0], &ids, key);
+            for (i, found) in keys.iter().enumerate() {
+                let fold = |sum, axis: &usize| sum * levels.extent[*axis] + columns[*axis][i] as u64;
+                assert_eq!(*found, key.iter().fold(0, fold), "{key:?}");
+                assert!(*found < limit);
             }
         }
     }

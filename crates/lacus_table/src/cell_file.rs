@@ -12,15 +12,14 @@ use lacus_layout::{CellColumn, cell_column, values_to_floats, values_to_ints, va
 use lacus_tensor::SparseTensor;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::file::metadata::KeyValue;
 
+use crate::checks::{CHECKS_KEY, Check, digest, render_checks};
 use crate::chunk_file::{ClosedFile, header_columns};
 use crate::error::TableError;
-use crate::schema::{arrow_schema, column, coordinate_at, writer_properties};
+use crate::schema::{CELL_PAGE_ROWS, arrow_schema, column, coordinate_at, writer_properties};
 use crate::snapshot::{FileKind, FileTags, HeaderRow, Held};
 use crate::stats::FileStats;
-
-/// Rows handed to the Parquet writer at a time: whole pages, so that all columns share boundaries.
-const BATCH_ROWS: usize = 128 << 10;
 
 /// Rows per row group: about 100 MB of plain columns, a few when encoded.
 const ROW_GROUP_ROWS: usize = 2 << 20;
@@ -36,6 +35,7 @@ pub(crate) struct CellFileWriter {
     row: u64,
     stats: FileStats,
     held: Vec<Held>,
+    checks: Vec<Check>,
 }
 
 /// Lets the Parquet writer write to a [`FileWriter`], keeping the error it met.
@@ -80,6 +80,7 @@ impl CellFileWriter {
             row: 0,
             stats: FileStats::default(),
             held: Vec::new(),
+            checks: Vec::new(),
         })
     }
 
@@ -125,7 +126,7 @@ impl CellFileWriter {
             if cancelled() {
                 return Err(TableError::Cancelled);
             }
-            let to = (from + BATCH_ROWS).min(tensor.nnz());
+            let to = (from + CELL_PAGE_ROWS).min(tensor.nnz());
             let coords: Vec<&[i64]> = (0..tensor.shape().rank()).map(|k| &tensor.axis(k)[from..to]).collect();
             let values = &tensor.values()[from * item..to * item];
             let values = value_array(tensor, values)?;
@@ -136,8 +137,23 @@ impl CellFileWriter {
         Ok(())
     }
 
-    /// Writes one batch of cells.
-    pub(crate) fn batch(
+    /// Writes any number of cells, a page at a time.
+    pub(crate) fn batches(
+        &mut self,
+        name: &str,
+        coords: &[&[i64]],
+        (value_column, values): (&'static str, ArrayRef),
+    ) -> Result<(), TableError> {
+        for from in (0..values.len()).step_by(CELL_PAGE_ROWS) {
+            let rows = CELL_PAGE_ROWS.min(values.len() - from);
+            let part: Vec<&[i64]> = coords.iter().map(|axis| &axis[from..from + rows]).collect();
+            self.batch(name, &part, (value_column, values.slice(from, rows)))?;
+        }
+        Ok(())
+    }
+
+    /// Writes one page of cells.
+    fn batch(
         &mut self,
         name: &str,
         coords: &[&[i64]],
@@ -147,6 +163,7 @@ impl CellFileWriter {
         if rows == 0 {
             return Ok(());
         }
+        self.checks.push(Check { first: self.row, rows: rows as u64, crc: digest(coords, &values) });
         let schema = arrow_schema();
         let mut columns: Vec<ArrayRef> =
             schema.fields().iter().map(|f| new_null_array(f.data_type(), rows)).collect();
@@ -207,6 +224,8 @@ impl CellFileWriter {
             let own: u64 = held.rows.iter().map(|(_, count)| count).sum();
             held.bytes = (total.max(0) as u128 * u128::from(own) / u128::from(rows.max(1))) as u64;
         }
+        let checks = KeyValue::new(CHECKS_KEY.to_owned(), render_checks(&self.checks));
+        self.writer.append_key_value_metadata(checks);
         let tags = FileTags { kind: FileKind::Cells, tail: 0, tensors: self.held };
         let sink = self.writer.into_inner().map_err(TableError::parquet(&self.path))?;
         Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))

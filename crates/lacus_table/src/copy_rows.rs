@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
 use lacus_io::{Store, World};
-use lacus_layout::{CellColumn, Layout, cell_column};
+use lacus_layout::Layout;
 
 use crate::cell_file::CellFileWriter;
+use crate::cells::read_cells;
+use crate::checks::pieces;
 use crate::chunk_file::StagedFile;
 use crate::error::TableError;
 use crate::read::read_stored;
-use crate::schema::{DATASET_ROW, column, coordinate};
+use crate::schema::DATASET_ROW;
 use crate::snapshot::{HeaderRow, Snapshot};
 use crate::stage::{ChunkJob, Meter, Ready, WriteOptions, new_path, on_plain_thread, write_chunks};
-use crate::tensor_index::{Cache, TensorIndex, long_column};
+use crate::tensor_index::{Cache, TensorIndex};
 
 /// Stored bytes held in memory at a time while copying.
 const COPY_BYTES: u64 = 64 << 20;
@@ -134,43 +135,19 @@ async fn copy_cells(
         if let Some(header) = &copied.header {
             writer = on_plain_thread(|| writer.header(new_name, header).map(|()| writer))?;
         }
-        let rank = index.header.shape.rank();
-        let coordinates: Vec<String> = (0..rank).map(coordinate).collect();
-        let value_column = match cell_column(index.header.dtype) {
-            CellColumn::Int => column::INT,
-            CellColumn::Float => column::FLOAT,
-            CellColumn::Real => column::REAL,
-            CellColumn::Data => column::DATA,
-        };
-        let mut names: Vec<&str> = coordinates.iter().map(String::as_str).collect();
-        names.push(value_column);
         for (number, runs) in &index.cells {
             let file = &index.files[*number as usize];
             if !is_wanted(copied, &file.path) {
                 continue;
             }
-            for &(first, count) in runs {
-                let mut from = first;
-                while from < first + count {
-                    if options.cancelled() {
-                        return Err(TableError::Cancelled);
-                    }
-                    let take = COPY_ROWS.min(first + count - from);
-                    let batch = file.columns(store, &[(from, take)], &names).await?;
-                    let bad = || TableError::corrupt(&file.path, "cells with nulls");
-                    let axes = coordinates
-                        .iter()
-                        .map(|name| long_column(&batch, name).ok_or_else(bad))
-                        .collect::<Result<Vec<_>, _>>()?;
-                    let values: ArrayRef = batch.column_by_name(value_column).cloned().ok_or_else(bad)?;
-                    if values.null_count() > 0 {
-                        return Err(bad());
-                    }
-                    writer = on_plain_thread(|| {
-                        writer.batch(new_name, &axes, (value_column, values)).map(|()| writer)
-                    })?;
-                    from += take;
+            for piece in pieces(runs, file.checks(), COPY_ROWS) {
+                if options.cancelled() {
+                    return Err(TableError::Cancelled);
                 }
+                let cells = read_cells(store, file, &index.header, &[piece]).await?;
+                writer = on_plain_thread(|| {
+                    writer.batches(new_name, &cells.axes(), cells.values()).map(|()| writer)
+                })?;
             }
         }
     }

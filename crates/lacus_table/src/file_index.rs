@@ -15,6 +15,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
+use crate::checks::{CHECKS_KEY, Check, parse_checks};
 use crate::error::TableError;
 use crate::fetched::Fetched;
 use crate::schema::column;
@@ -44,6 +45,7 @@ pub(crate) struct FileIndex {
     tail: Fetched,
     group_first_rows: Vec<u64>,
     data_pages: Vec<DataPage>,
+    checks: Vec<Check>,
 }
 
 impl FileIndex {
@@ -73,11 +75,21 @@ impl FileIndex {
             group_first_rows.push(last + u64::try_from(group.num_rows()).unwrap_or(0));
         }
         let data_pages = data_pages(&metadata, &group_first_rows);
+        let checks = match entry.tags.kind {
+            FileKind::Cells => cell_checks(&metadata)
+                .ok_or_else(|| TableError::corrupt(&path, "the checksums of its cells are missing"))?,
+            _ => Vec::new(),
+        };
         // Types as the Parquet columns have them, whatever the writer's own notion was.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata =
             ArrowReaderMetadata::try_new(Arc::new(metadata), options).map_err(TableError::parquet(&path))?;
-        Ok(FileIndex { path, kind: entry.tags.kind, metadata, tail, group_first_rows, data_pages })
+        Ok(FileIndex { path, kind: entry.tags.kind, metadata, tail, group_first_rows, data_pages, checks })
+    }
+
+    /// Checksums of runs of cells, in order; none for files that another tool wrote.
+    pub(crate) fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     pub(crate) fn rows(&self) -> u64 {
@@ -269,6 +281,12 @@ async fn read(store: &Store, path: &str, range: Range<u64>) -> Result<Bytes, Tab
         true => TableError::corrupt(path, "a data file of this version is gone"),
         false => TableError::from(e),
     })
+}
+
+fn cell_checks(metadata: &ParquetMetaData) -> Option<Vec<Check>> {
+    let pairs = metadata.file_metadata().key_value_metadata()?;
+    let found = pairs.iter().find(|pair| pair.key == CHECKS_KEY)?;
+    parse_checks(found.value.as_deref()?)
 }
 
 fn data_pages(metadata: &ParquetMetaData, group_first_rows: &[u64]) -> Vec<DataPage> {

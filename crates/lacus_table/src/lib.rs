@@ -30,28 +30,30 @@
 //! # }).unwrap();
 //! ```
 
-mod cell_file;
-mod chunk_file;
-mod commit;
-mod copy_rows;
-mod deletion;
 mod error;
-mod fetched;
-mod file_index;
-mod history;
-mod log;
-mod page;
-mod read;
-mod region;
-mod scan;
 mod schema;
-mod snapshot;
-mod stage;
 mod stats;
-mod table;
+mod deletion;
+mod log;
+mod snapshot;
+mod page;
+mod fetched;
+mod checks;
+mod file_index;
+mod chunk_file;
+mod cell_file;
+mod scan;
 mod tensor_index;
-mod upkeep;
+mod cells;
+mod read;
 mod write_set;
+mod stage;
+mod copy_rows;
+mod commit;
+mod region;
+mod history;
+mod table;
+mod upkeep;
 
 pub use error::TableError;
 pub use history::HistoryEntry;

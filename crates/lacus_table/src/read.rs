@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Float32Type, Float64Type};
+use arrow::datatypes::{Float32Type, Float64Type, Int64Type};
 use bytes::Bytes;
 use lacus_io::{LocalRoot, Store, blocking, coalesce, fetch};
 use lacus_layout::{
@@ -18,12 +18,13 @@ use lacus_layout::{
 };
 use lacus_tensor::{Buffer, Selection, SparseTensor, Target, Tensor};
 
+use crate::cells;
 use crate::chunk_file::PAGE_BYTES;
 use crate::error::TableError;
 use crate::file_index::DataPage;
 use crate::page::{Page, is_start_of_single};
 use crate::schema::{column, coordinate};
-use crate::tensor_index::{Place, TensorIndex, long_column};
+use crate::tensor_index::{Place, TensorIndex};
 
 /// What a read gives: a dense tensor for dense layouts, a sparse one for sparse layouts.
 #[derive(Debug)]
@@ -411,14 +412,6 @@ async fn read_cells(
     let rank = header.shape.rank();
     let everything = selection.is_all();
     let coordinates: Vec<String> = (0..rank).map(coordinate).collect();
-    let value_column = match cell_column(header.dtype) {
-        CellColumn::Int => column::INT,
-        CellColumn::Float => column::FLOAT,
-        CellColumn::Real => column::REAL,
-        CellColumn::Data => column::DATA,
-    };
-    let mut names: Vec<&str> = coordinates.iter().map(String::as_str).collect();
-    names.push(value_column);
     let bounds = selection.bounding_box();
     let mut axes: Vec<Vec<i64>> = vec![Vec::new(); rank];
     let mut values: Vec<u8> = Vec::new();
@@ -435,46 +428,40 @@ async fn read_cells(
         if runs.is_empty() {
             continue;
         }
-        let batch = file.columns(store, &runs, &names).await?;
-        let bad = |what: String| TableError::corrupt(&file.path, format!("cells: {what}"));
-        for (axis, name) in axes.iter_mut().zip(&coordinates) {
-            let found = long_column(&batch, name).ok_or_else(|| bad(format!("column {name:?} has nulls")))?;
+        let cells = cells::read_cells(store, file, header, &runs).await?;
+        for (axis, found) in axes.iter_mut().zip(cells.axes()) {
             axis.extend_from_slice(found);
         }
-        let array = batch.column_by_name(value_column).filter(|a| a.null_count() == 0);
-        let array = array.ok_or_else(|| bad(format!("column {value_column:?} has nulls")))?;
+        let (_, array) = cells.values();
+        let bad = || TableError::corrupt(&file.path, "cells: values of another type");
         let decoded = match cell_column(header.dtype) {
             CellColumn::Int => {
-                ints_to_values(header.dtype, long_column(&batch, value_column).unwrap_or_default())
+                let ints = array.as_primitive_opt::<Int64Type>().ok_or_else(bad)?;
+                ints_to_values(header.dtype, ints.values())
             }
             CellColumn::Float => {
-                let floats =
-                    array.as_primitive_opt::<Float32Type>().ok_or_else(|| bad("not floats".into()))?;
+                let floats = array.as_primitive_opt::<Float32Type>().ok_or_else(bad)?;
                 let bits: Vec<u32> = floats.values().iter().map(|v| v.to_bits()).collect();
                 floats_to_values(header.dtype, &bits)
             }
             CellColumn::Real => {
-                let reals =
-                    array.as_primitive_opt::<Float64Type>().ok_or_else(|| bad("not doubles".into()))?;
+                let reals = array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?;
                 let bits: Vec<u64> = reals.values().iter().map(|v| v.to_bits()).collect();
                 reals_to_values(header.dtype, &bits)
             }
             CellColumn::Data => {
-                let data = array.as_binary_opt::<i32>().ok_or_else(|| bad("not binary".into()))?;
+                let data = array.as_binary_opt::<i32>().ok_or_else(bad)?;
                 Ok(data.iter().flatten().flatten().copied().collect())
             }
         };
         values.extend_from_slice(&decoded.map_err(TableError::of_tensor(&index.name))?);
     }
     blocking(|| {
-        let mut coords = Vec::with_capacity(axes.iter().map(Vec::len).sum::<usize>() * 8);
-        for axis in &axes {
-            coords.extend(axis.iter().flat_map(|c| c.to_le_bytes()));
-        }
+        let coords: Vec<i64> = axes.concat();
         let tensor = SparseTensor::new(
             header.dtype,
             header.shape.clone(),
-            Buffer::from_slice(&coords),
+            Buffer::from_elements(&coords),
             Buffer::from_slice(&values),
             lacus_tensor::Duplicates::Refuse,
         )

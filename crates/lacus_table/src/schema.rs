@@ -139,6 +139,10 @@ pub(crate) fn metadata_action(id: &str, created_millis: i64, deletion_vectors: b
     }})
 }
 
+/// Rows in a page of cells, which is what a slice reads at least: that many sorted coordinates take
+/// some 50 KB, below which an object store charges the same for less.
+pub(crate) const CELL_PAGE_ROWS: usize = 32 << 10;
+
 /// How the Parquet files are written; `cells` for files of COO cells.
 pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterProperties {
     let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
@@ -153,10 +157,9 @@ pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterPro
         .set_column_index_truncate_length(None)
         // The table bounds row groups itself, in bytes.
         .set_max_row_group_row_count(None)
-        // A page of cells is what a slice reads at least: 64 Ki rows of sorted coordinates take
-        // about 100 KB, which is where reading more stops being free on an object store.
-        .set_data_page_row_count_limit(if cells { 32 << 10 } else { 1 << 20 })
-        .set_write_batch_size(8 << 10);
+        // Cells are written page by page: what is written together is one page.
+        .set_data_page_row_count_limit(if cells { CELL_PAGE_ROWS } else { 1 << 20 })
+        .set_write_batch_size(if cells { CELL_PAGE_ROWS } else { 8 << 10 });
     for name in [column::TENSOR, column::LAYOUT, column::DTYPE, "htype", column::CODEC] {
         builder = builder.set_column_dictionary_enabled(path(name), true);
     }

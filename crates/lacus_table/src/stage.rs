@@ -197,6 +197,7 @@ fn encode_in_order<'r>(
     }
     let turn = Mutex::new(Turn { next: 0, roller, failed: None });
     let moved = Condvar::new();
+    let disk = Mutex::new(());
     let next = AtomicUsize::new(0);
     let one = |i: usize, scratch: &mut Scratch| -> Result<bool, TableError> {
         if options.cancelled() {
@@ -221,6 +222,8 @@ fn encode_in_order<'r>(
         drop(turn);
         moved.notify_all();
         if let Some(pending) = pending {
+            // The kernel lets one writer into a file at a time; a second would only spin at the gate.
+            let _alone = disk.lock().unwrap_or_else(|e| e.into_inner());
             pending.write(&chunk.bytes)?;
         }
         meter.add(per_chunk);

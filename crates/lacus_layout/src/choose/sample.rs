@@ -153,14 +153,15 @@ fn slab(tensor: &SparseTensor, axes: &[(usize, u64)], aim: usize) -> Vec<usize> 
             None => (0..n).for_each(look),
             Some(places) => places.iter().for_each(|i| look(*i)),
         }
-        // As few slabs as hold enough, from the middle of the tensor on.
-        found.rotate_left(seeds.len() / 2);
+        // As few slabs as hold enough, taken from all over the tensor (in the order of reversed bits).
+        let mut spread: Vec<usize> = (0..found.len()).collect();
+        spread.sort_by_key(|k| k.reverse_bits());
         let mut chosen: Vec<usize> = Vec::new();
-        for slab in found {
+        for k in spread {
             if chosen.len() >= aim {
                 break;
             }
-            chosen.extend(slab);
+            chosen.append(&mut found[k]);
         }
         if chosen.len() < aim / 8 {
             break;
@@ -177,7 +178,8 @@ fn slab(tensor: &SparseTensor, axes: &[(usize, u64)], aim: usize) -> Vec<usize> 
     places
 }
 
-const SEEDS: usize = 8;
+/// Nonzeros whose slabs are looked at: the more, the better a sample stands for the whole, if slabs are small.
+const SEEDS: usize = 32;
 
 /// A table of this many bytes stays in the second-level cache.
 const LONGEST_TABLE: u64 = 1 << 18;

@@ -218,9 +218,8 @@ async fn damage_is_found_and_named() {
     let mut table = place.create().await;
     let tensor = random_tensor(&Dice::new(8), DType::U8, &[400, 1000], 1);
     put(&mut table, "x", &tensor, layout("FTSF")).await.unwrap();
-    put(&mut table, "cells", &random_tensor(&Dice::new(9), DType::F32, &[50, 50], 3), layout("COO"))
-        .await
-        .unwrap();
+    let cells = random_tensor(&Dice::new(9), DType::F32, &[50, 50], 3);
+    put(&mut table, "cells", &cells, layout("COO")).await.unwrap();
     let files: Vec<_> = std::fs::read_dir(place.directory.path().join("ds/data"))
         .unwrap()
         .map(|f| f.unwrap().path())
@@ -238,7 +237,7 @@ async fn damage_is_found_and_named() {
                 // A flipped bit is noticed, or it was in a byte nobody needs.
                 match table.read(name, &[]).await {
                     Ok(Read::Dense(found)) => assert_same(&found, &tensor, "x"),
-                    Ok(Read::Sparse(_)) => {}
+                    Ok(Read::Sparse(found)) => assert_same(&found.to_dense().unwrap(), &cells, "cells"),
                     Err(error) => {
                         assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{error}")
                     }

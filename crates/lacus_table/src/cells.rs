@@ -1,0 +1,83 @@
+//! Cells in runs: read, verified, ready to be made a tensor or to be copied.
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use lacus_io::Store;
+use lacus_layout::{CellColumn, Header, cell_column};
+
+use crate::checks::{digest, overlapping, widened};
+use crate::error::TableError;
+use crate::file_index::FileIndex;
+use crate::schema::{column, coordinate};
+use crate::tensor_index::long_column;
+
+/// The column that holds the values of cells of a tensor.
+pub(crate) fn value_column(header: &Header) -> &'static str {
+    match cell_column(header.dtype) {
+        CellColumn::Int => column::INT,
+        CellColumn::Float => column::FLOAT,
+        CellColumn::Real => column::REAL,
+        CellColumn::Data => column::DATA,
+    }
+}
+
+/// Cells that were read and verified.
+pub(crate) struct Cells {
+    batch: RecordBatch,
+    coordinates: Vec<String>,
+    value_column: &'static str,
+}
+
+impl Cells {
+    /// Coordinates, axis by axis.
+    pub(crate) fn axes(&self) -> Vec<&[i64]> {
+        self.coordinates.iter().map(|name| long_column(&self.batch, name).unwrap_or_default()).collect()
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> (&'static str, ArrayRef) {
+        let at = self.batch.schema().index_of(self.value_column).unwrap_or_default();
+        (self.value_column, self.batch.column(at).clone())
+    }
+}
+
+/// Reads the cells of `runs`, widened to the borders of checksums, and verifies them.
+pub(crate) async fn read_cells(
+    store: &Store,
+    file: &FileIndex,
+    header: &Header,
+    runs: &[(u64, u64)],
+) -> Result<Cells, TableError> {
+    let checks = file.checks();
+    let runs = widened(runs, checks);
+    let coordinates: Vec<String> = (0..header.shape.rank()).map(coordinate).collect();
+    let value_column = value_column(header);
+    let mut names: Vec<&str> = coordinates.iter().map(String::as_str).collect();
+    names.push(value_column);
+    let batch = file.columns(store, &runs, &names).await?;
+    let bad = |what: &str| TableError::corrupt(&file.path, format!("cells: {what}"));
+    for name in &names {
+        let column = batch.column_by_name(name).ok_or_else(|| bad(&format!("no column {name:?}")))?;
+        if column.null_count() > 0 {
+            return Err(bad(&format!("column {name:?} has nulls")));
+        }
+    }
+    let cells = Cells { batch, coordinates, value_column };
+    let axes = cells.axes();
+    let (_, values) = cells.values();
+    let mut at = 0;
+    for (first, count) in runs {
+        for check in overlapping(checks, first, count) {
+            let from = at + (check.first - first) as usize;
+            let rows = check.rows as usize;
+            let part: Vec<&[i64]> = axes.iter().map(|axis| &axis[from..from + rows]).collect();
+            if digest(&part, &values.slice(from, rows)) != check.crc {
+                return Err(bad(&format!(
+                    "rows from {} on do not have the checksum they were written with",
+                    check.first
+                )));
+            }
+        }
+        at += count as usize;
+    }
+    Ok(cells)
+}

@@ -1,0 +1,158 @@
+"""A tour of what Lacus does today, on data made on the spot.
+
+Run it with `make demo`. Every line of output is what really happened.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import lacus
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = ROOT / "target" / "debug" / "lacus"
+
+
+def title(text):
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n== {text}")
+
+
+def timed(label, work):
+    start = time.perf_counter()
+    result = work()
+    print(f"  {label}: {(time.perf_counter() - start) * 1000:.1f} ms")
+    return result
+
+
+def command(*words):
+    print("  $ lacus " + " ".join(str(w) for w in words))
+    done = subprocess.run([str(COMMAND), *map(str, words)], text=True, capture_output=True)
+    for line in (done.stdout + done.stderr).splitlines():
+        print("    " + line)
+    if done.returncode:
+        raise SystemExit(f"lacus exited with {done.returncode}")
+
+
+def size_of(path):
+    return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file())
+
+
+def photos(rng, count):
+    """Smooth pictures with a little noise, like small photos."""
+    y, x = np.mgrid[0:128, 0:128] / 128
+    phase = rng.random((count, 3, 1, 1)) * 6.28
+    waves = np.sin(phase + 6 * x) + np.cos(phase * 2 + 4 * y)
+    return ((waves + 2) * 60 + rng.integers(0, 8, (count, 3, 128, 128))).astype(np.uint8)
+
+
+def counts(rng):
+    """Events in space and time: a sparse count tensor (day, hour, y, x)."""
+    n = 200_000
+    place = np.clip(rng.normal(0.5, 0.15, (n, 2)), 0, 0.999)
+    cells = np.column_stack([
+        rng.integers(0, 60, n), rng.integers(0, 24, n), place[:, 0] * 400, place[:, 1] * 600
+    ]).astype(np.int64)
+    cells, times = np.unique(cells, axis=0, return_counts=True)
+    return lacus.SparseTensor(cells, times.astype(np.float32), (60, 24, 400, 600))
+
+
+def main():
+    rng = np.random.default_rng(7)
+    home = Path(tempfile.mkdtemp(prefix="lacus-demo-"))
+    url = home / "dataset"
+    try:
+        title("Create a dataset and put a dense tensor")
+        ds = lacus.create(url)
+        images = photos(rng, 256)
+        timed(f"put photos {images.shape} {images.dtype}, {images.nbytes / 2**20:.0f} MiB", lambda: ds.put("photos", images))
+        photo = ds["photos"]
+        print(f"  layout {photo.layout}, chunks {photo.chunk_shape}, stored {photo.stored_bytes / 2**20:.1f} MiB")
+
+        title("Read any slice without reading the whole")
+        part = timed("photos[100:110, :, ::2, 32:96]", lambda: photo[100:110, :, ::2, 32:96])
+        assert (part == images[100:110, :, ::2, 32:96]).all()
+        print(f"  -> {part.shape}, equal to numpy's")
+
+        title("A sparse tensor: the layout chooses itself")
+        events = counts(rng)
+        timed(f"put events {events.shape}, {events.nnz:,} nonzeros", lambda: ds.put("events", events))
+        stored = ds["events"]
+        plain = events.nnz * (4 * 8 + 4)
+        print(f"  layout {stored.layout}, stored {stored.stored_bytes / 2**10:.0f} KiB = "
+              f"{100 * stored.stored_bytes / plain:.1f} % of plain coordinates and values")
+        day = timed("events[17]", lambda: stored[17])
+        print(f"  -> {day.nnz} nonzeros, sum {day.values.sum():.0f}")
+        for layout in ["COO", "CSR", "CSC", "CSF", "BSGS"]:
+            ds.put("try", events, layout=layout)
+            print(f"  as {layout:<5} {ds['try'].stored_bytes / 2**10:7.0f} KiB")
+        del ds["try"]
+
+        title("A model's weights in one commit")
+        weights = {f"model/layer{i}/{k}": rng.standard_normal(s).astype(np.float32)
+                   for i in range(12) for k, s in [("w", (256, 256)), ("b", (256,))]}
+        version = timed(f"put_all of {len(weights)} tensors", lambda: ds.put_all(weights))
+        print(f"  version {version}, one commit")
+
+        title("Change in place: region, append, resize")
+        before = ds.version
+        photo[3, 0, :10, :10] = 255
+        photo.append(images[:4])
+        print(f"  photos is now {ds['photos'].shape}, version {ds.version}")
+        assert (lacus.open(url, at=before)["photos"][3] == images[3]).all()
+        print(f"  version {before} still has the old pixels")
+
+        title("Two writers")
+        other = lacus.open(url)
+        other.put("theirs", np.arange(3))
+        ds.put("ours", np.arange(3))
+        print(f"  different tensors: both kept ({'theirs' in ds and 'ours' in ds})")
+        third = lacus.open(url)
+        ds.put("same", np.zeros(3))
+        try:
+            third.put("same", np.ones(3))
+        except lacus.ConflictError as error:
+            print(f"  the same tensor: {type(error).__name__}: {error}")
+
+        title("Errors say what is wrong")
+        for work in [lambda: ds["photoz"], lambda: ds["photos"][9999], lambda: ds.put("x", np.array([object()]))]:
+            try:
+                work()
+            except lacus.LacusError as error:
+                print(f"  {type(error).__name__}: {error}")
+
+        title("Upkeep")
+        report = timed("compact", ds.compact)
+        print(f"  {report}")
+        print(f"  on disk, all versions: {size_of(url) / 2**20:.1f} MiB")
+
+        title("The same from the command line")
+        np.save(home / "grid.npy", np.arange(60.0).reshape(6, 10))
+        command("put", url, home / "grid.npy")
+        command("ls", "--long", url)
+        command("info", url, "events")
+        command("get", url, "grid", "--slice", "1:3, ::3", "-o", home / "part.npy")
+        print("   ", np.load(home / "part.npy").tolist())
+        command("history", url, "--limit", "4")
+        command("doctor", url)
+
+        title("Other readers see a plain Delta table")
+        try:
+            import polars as pl
+        except ImportError:
+            print("  (polars is not installed, skipped)")
+        else:
+            table = pl.read_delta(str(url))
+            print(table.filter(pl.col("dtype").is_not_null() & (pl.col("tensor") != ""))
+                  .select("tensor", "dtype", "shape", "layout").head(5))
+        print("\nDone.")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
