@@ -110,75 +110,103 @@ impl Sample {
 /// of one or a few slabs of the first axis, of which only some slabs of the second if these are too many,
 /// and so on. At least `aim` of them if there are so many, ascending.
 fn slab(tensor: &SparseTensor, axes: &[(usize, u64)], aim: usize) -> Vec<usize> {
-    let n = tensor.nnz();
-    let mut places: Option<Vec<usize>> = None;
+    let mut places: Vec<usize> = Vec::new();
+    let mut count = tensor.nnz();
     for (axis, side) in axes {
-        let column = tensor.axis(*axis);
-        let count = places.as_ref().map_or(n, Vec::len);
         if count <= 4 * aim {
             break;
         }
-        // Slabs so wide that the seeds' together hold enough, if all hold the same.
-        let slabs = (tensor.shape().dims()[*axis]).div_ceil(*side).max(1);
-        let per_slab = (count as u64 / slabs).max(1);
-        let side = side.saturating_mul((aim as u64).div_ceil(SEEDS as u64 * per_slab));
-        // Seeds are nonzeros, so that slabs count by what they hold.
-        let seed = |k: usize| {
-            let at = count * (2 * k + 1) / (2 * SEEDS);
-            column[places.as_ref().map_or(at, |places| places[at])] as u64 / side
-        };
-        let mut seeds: Vec<u64> = (0..SEEDS).map(seed).collect();
-        seeds.sort_unstable();
-        seeds.dedup();
-        let mut found: Vec<Vec<usize>> = vec![Vec::new(); seeds.len()];
-        // Which seed's slab a coordinate lies in, by table where the axis is not too long.
-        let slab_of = |at: u64| seeds.binary_search(&(at / side)).ok();
+        let among = (count < tensor.nnz()).then_some(&places[..]);
+        // Slabs spread evenly stand for the whole. If they are nearly empty, the nonzeros are crowded
+        // elsewhere: slabs around some of them are then the better sample.
+        let column = tensor.axis(*axis);
         let dim = tensor.shape().dims()[*axis];
-        let table: Vec<u8> = match dim <= LONGEST_TABLE {
-            true => (0..dim).map(|at| slab_of(at).map_or(u8::MAX, |k| k as u8)).collect(),
-            false => Vec::new(),
-        };
-        let mut look = |i: usize| {
-            let at = column[i] as u64;
-            let slab = match table.get(at as usize) {
-                Some(&u8::MAX) => return,
-                Some(k) => Some(usize::from(*k)),
-                None => slab_of(at),
-            };
-            if let Some(k) = slab {
-                found[k].push(i);
-            }
-        };
-        match &places {
-            None => (0..n).for_each(look),
-            Some(places) => places.iter().for_each(|i| look(*i)),
-        }
-        // As few slabs as hold enough, taken from all over the tensor (in the order of reversed bits).
-        let mut spread: Vec<usize> = (0..found.len()).collect();
-        spread.sort_by_key(|k| k.reverse_bits());
-        let mut chosen: Vec<usize> = Vec::new();
-        for k in spread {
-            if chosen.len() >= aim {
-                break;
-            }
-            chosen.append(&mut found[k]);
+        let side = widened(*side, dim, count, aim);
+        let slabs = dim.div_ceil(side).max(1);
+        let evenly = (0..SEEDS as u64)
+            .map(|k| (u128::from(slabs) * u128::from(2 * k + 1) / (2 * SEEDS as u128)) as u64);
+        let mut chosen = in_slabs(column, among, dim, side, evenly.collect(), aim);
+        if chosen.len() < aim / 4 {
+            let at_nonzeros = (0..SEEDS).map(|k| {
+                let at = count * (2 * k + 1) / (2 * SEEDS);
+                column[among.map_or(at, |places| places[at])] as u64 / side
+            });
+            chosen = in_slabs(column, among, dim, side, at_nonzeros.collect(), aim);
         }
         if chosen.len() < aim / 8 {
             break;
         }
-        chosen.sort_unstable();
-        places = Some(chosen);
+        places = chosen;
+        count = places.len();
     }
-    let mut places = places.unwrap_or_else(|| (0..n).collect());
-    if places.len() > 16 * aim {
+    if count == tensor.nnz() {
+        places = (0..count).collect();
+    }
+    if count > 16 * aim {
         // The axes could not tell them apart: neighbours in storage order are the best there is.
-        let from = (places.len() - 4 * aim) / 2;
+        let from = (count - 4 * aim) / 2;
         places = places[from..from + 4 * aim].to_vec();
     }
     places
 }
 
-/// Nonzeros whose slabs are looked at: the more, the better a sample stands for the whole, if slabs are small.
+/// A multiple of `side` so wide that as many slabs as there are seeds hold `aim` of `count` nonzeros, if all
+/// hold the same.
+fn widened(side: u64, dim: u64, count: usize, aim: usize) -> u64 {
+    let slabs = dim.div_ceil(side).max(1);
+    let times = (u128::from(slabs) * aim as u128).div_ceil((SEEDS * count.max(1)) as u128);
+    side.saturating_mul(u64::try_from(times).unwrap_or(u64::MAX))
+}
+
+/// The nonzeros in slabs `side` wide of one axis, among the given ones or all: whole slabs from all over the
+/// axis until they hold `aim`.
+fn in_slabs(
+    column: &[i64],
+    among: Option<&[usize]>,
+    dim: u64,
+    side: u64,
+    mut slabs: Vec<u64>,
+    aim: usize,
+) -> Vec<usize> {
+    slabs.sort_unstable();
+    slabs.dedup();
+    let slab_of = |at: u64| slabs.binary_search(&(at / side)).ok();
+    // By table where the axis is not too long.
+    let table: Vec<u8> = match dim <= LONGEST_TABLE {
+        true => (0..dim).map(|at| slab_of(at).map_or(u8::MAX, |k| k as u8)).collect(),
+        false => Vec::new(),
+    };
+    let mut found: Vec<Vec<usize>> = vec![Vec::new(); slabs.len()];
+    let mut look = |i: usize| {
+        let at = column[i] as u64;
+        let slab = match table.get(at as usize) {
+            Some(&u8::MAX) => None,
+            Some(k) => Some(usize::from(*k)),
+            None => slab_of(at),
+        };
+        if let Some(k) = slab {
+            found[k].push(i);
+        }
+    };
+    match among {
+        None => (0..column.len()).for_each(look),
+        Some(places) => places.iter().for_each(|i| look(*i)),
+    }
+    // In the order of reversed bits, any first few of them are spread.
+    let mut spread: Vec<usize> = (0..found.len()).collect();
+    spread.sort_by_key(|k| k.reverse_bits());
+    let mut chosen: Vec<usize> = Vec::new();
+    for k in spread {
+        if chosen.len() >= aim {
+            break;
+        }
+        chosen.append(&mut found[k]);
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Slabs looked at: the more, the better they stand for the whole, as far as they can be narrow.
 const SEEDS: usize = 32;
 
 /// A table of this many bytes stays in the second-level cache.

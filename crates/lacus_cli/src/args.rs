@@ -1,0 +1,549 @@
+//! What was asked for, as plain values.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use lacus_files::ReadOptions;
+use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
+use lacus_table::At;
+use lacus_tensor::{DType, Index, Shape, parse_indices};
+use serde_json::Value as Json;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lacus",
+    version,
+    about = "Tensors in open Delta tables, on disk or in an object store.",
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lacus create ./data                          an empty dataset in a directory
+  lacus put ./data photos.npy uber.tns.zst     two tensors, one version
+  lacus ls ./data --long                       what is in it
+  lacus get ./data photos                      a look at it
+  lacus get ./data photos --slice '0:100, ::2' -o some.npy
+
+A dataset is a directory, or s3://bucket/path, gs://bucket/path, az://container/path.
+Credentials come from the usual environment variables, or from --storage-option.
+
+Exit codes: 0 done, 2 invalid input, 3 not found, 4 conflict, 5 unavailable,
+6 corrupt, 70 a bug, 130 stopped by Ctrl-C.";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Print results as one JSON value, and errors as JSON on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// An option of the store, such as aws_region=eu-central-1 (repeatable)
+    #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true, value_parser = key_value)]
+    pub storage_options: Vec<(String, String)>,
+}
+
+/// One of the verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make an empty dataset
+    #[command(after_help = CREATE_EXAMPLES)]
+    Create(CreateArgs),
+    /// Put tensors from files, all in one atomic version
+    #[command(after_help = PUT_EXAMPLES)]
+    Put(Box<PutArgs>),
+    /// Read a tensor, or a slice of it, into a file or onto the screen
+    #[command(after_help = GET_EXAMPLES)]
+    Get(GetArgs),
+    /// List the tensors
+    #[command(after_help = LS_EXAMPLES)]
+    Ls(LsArgs),
+    /// Show what is known of a tensor, or of the dataset
+    #[command(after_help = INFO_EXAMPLES)]
+    Info(InfoArgs),
+    /// Remove tensors, all in one version
+    #[command(after_help = RM_EXAMPLES)]
+    Rm(RmArgs),
+    /// Rename a tensor
+    #[command(after_help = MV_EXAMPLES)]
+    Mv(MvArgs),
+    /// Show who did what, when
+    #[command(after_help = HISTORY_EXAMPLES)]
+    History(HistoryArgs),
+    /// Join small files into few
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(CompactArgs),
+    /// Check the store and every byte of the dataset
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
+    /// Print a script that completes commands in a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+}
+
+/// Where the dataset is.
+#[derive(Debug, Args)]
+pub(crate) struct Url {
+    /// The dataset: a directory, s3://…, gs://… or az://…
+    #[arg(value_name = "URL", value_hint = ValueHint::DirPath)]
+    pub url: String,
+}
+
+/// Which version a reading command reads.
+#[derive(Debug, Args)]
+pub(crate) struct Version {
+    /// Read as of a version (a number) or a time (2026-01-31, 2026-01-31T12:00:00Z; UTC unless it says otherwise)
+    #[arg(long, value_name = "VERSION|TIME", value_parser = version_or_time, default_value = "tip", hide_default_value = true)]
+    pub at: At,
+}
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  lacus create ./data
+  lacus create s3://bucket/data
+  lacus create s3://bucket/data --storage-option aws_endpoint=http://localhost:9000";
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+}
+
+const PUT_EXAMPLES: &str = "\
+Examples:
+  lacus put ./data photos.npy                           as \"photos\"
+  lacus put ./data model.safetensors --prefix run-1/    as \"run-1/...\"
+  lacus put ./data uber.tns.zst --dtype float32 --optimize size
+  lacus put ./data photos.npy --chunk-shape 1,3,256,256 --compression none
+  lacus put ./data scan.npy --name ct/scan --metadata '{\"unit\": \"HU\"}'
+
+Files are .npy, .npz, .safetensors, .tns and .mtx, the last two also .gz or .zst.
+Either all of their tensors are put, or none. A tensor of the same name is
+replaced; older versions still have it, and --at reads them.";
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// Files of tensors
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Name of the tensor, when there is one [default: the file's, or the one in the file]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Group that the names are put under
+    #[arg(long, value_name = "GROUP", conflicts_with = "name")]
+    pub prefix: Option<String>,
+    /// JSON object to keep with each tensor
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    pub metadata: Option<Json>,
+    /// Return only when it is safe against power loss
+    #[arg(long)]
+    pub durable: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How tensors are stored.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How it is stored")]
+pub(crate) struct LayoutArgs {
+    /// How the tensor becomes rows
+    #[arg(
+        long,
+        default_value = "auto",
+        ignore_case = true,
+        value_parser = ["auto", "dense", "sparse", "ftsf", "coo", "csr", "csc", "csf", "bsgs"]
+    )]
+    pub layout: String,
+    /// What the automatic choice cares for
+    #[arg(long, default_value = "slices", value_parser = ["slices", "size"])]
+    pub optimize: String,
+    /// Shape of a dense chunk, such as 1,3,256,256
+    #[arg(long, value_name = "DIMS", value_parser = dims)]
+    pub chunk_shape: Option<Dims>,
+    /// Dense chunks hold so many trailing axes whole and one step of the others
+    #[arg(long, value_name = "N", conflicts_with = "chunk_shape")]
+    pub chunk_rank: Option<usize>,
+    /// Shape of a block, for bsgs
+    #[arg(long, value_name = "DIMS", value_parser = dims)]
+    pub block_shape: Option<Dims>,
+    /// Axes before it are matrix rows, the others columns, for csr and csc
+    #[arg(long, value_name = "AXIS")]
+    pub split: Option<usize>,
+    /// Order of the axes, such as 2,3,0,1, for csf and bsgs
+    #[arg(long, value_name = "AXES", value_parser = dims)]
+    pub axis_order: Option<Dims>,
+    /// Compression of dense chunks: auto, none, zstd or zstd:LEVEL
+    #[arg(long, default_value = "auto", hide_default_value = true, value_parser = compression)]
+    pub compression: CompressionWish,
+}
+
+impl LayoutArgs {
+    /// The same in the library's words.
+    pub(crate) fn wish(&self) -> Wish {
+        let axes =
+            |dims: &Dims| dims.0.iter().map(|&axis| usize::try_from(axis).unwrap_or(usize::MAX)).collect();
+        Wish {
+            layout: (self.layout != "auto").then(|| self.layout.clone()),
+            chunk_shape: self.chunk_shape.as_ref().map(|dims| dims.0.clone()),
+            chunk_rank: self.chunk_rank,
+            block_shape: self.block_shape.as_ref().map(|dims| dims.0.clone()),
+            split: self.split,
+            axis_order: self.axis_order.as_ref().map(axes),
+            compression: self.compression,
+            optimize: if self.optimize == "size" { Optimize::Size } else { Optimize::Slices },
+        }
+    }
+}
+
+/// How files are read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How the files are read")]
+pub(crate) struct ReadingArgs {
+    /// Only this tensor of a file that holds several (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Add up values of coordinates that occur several times instead of refusing them
+    #[arg(long)]
+    pub sum_duplicates: bool,
+    /// Type of the values of a .tns or .mtx file [default: what the file says, else float64]
+    #[arg(long, value_name = "DTYPE")]
+    pub dtype: Option<DType>,
+    /// Shape of a .tns tensor [default: as its coordinates need]
+    #[arg(long, value_name = "DIMS", value_parser = dims)]
+    pub shape: Option<Dims>,
+    /// The coordinates of a .tns file start at 0, not at 1
+    #[arg(long)]
+    pub zero_based: bool,
+    /// A .tns file has coordinates only; every value is 1
+    #[arg(long)]
+    pub pattern: bool,
+}
+
+impl ReadingArgs {
+    /// The same in the library's words.
+    pub(crate) fn options(&self) -> Result<ReadOptions, lacus_tensor::TensorError> {
+        Ok(ReadOptions {
+            sum_duplicates: self.sum_duplicates,
+            one_based: !self.zero_based,
+            dims: self.shape.as_ref().map(|dims| Shape::new(dims.0.clone())).transpose()?,
+            dtype: self.dtype,
+            tns_pattern: self.pattern,
+            only: self.only.clone(),
+        })
+    }
+}
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  lacus get ./data photos                               a look at it
+  lacus get ./data photos --slice '0:100, :, ::2' -o some.npy
+  lacus get ./data uber --slice '[1, 5, 9], ...' -o days.tns.zst
+  lacus get ./data run-1/weight run-1/bias -o model.safetensors
+  lacus get ./data photos --at 3 -o - > photos.npy      as of version 3
+
+The extension says the format: .npy, .npz, .safetensors, .tns or .mtx, the last
+two also .gz or .zst. Selections are numpy's: integers, start:stop:step, ...,
+None and lists.";
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// Names of tensors; several go into one .npz or .safetensors file
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// File to write; `-` for .npy on stdout; without it, a preview
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// What to read of each, as numpy would write it between brackets
+    #[arg(long, short, value_name = "SLICE", allow_hyphen_values = true, value_parser = slice)]
+    pub slice: Option<Slice>,
+    /// Write a sparse tensor as a dense one, whatever its size
+    #[arg(long)]
+    pub dense: bool,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const LS_EXAMPLES: &str = "\
+Examples:
+  lacus ls ./data
+  lacus ls ./data run-1/ --long
+  lacus ls ./data --at 2026-01-31 --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// Only names that begin so
+    #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    pub prefix: String,
+    /// Also type, shape, layout and size
+    #[arg(long, short)]
+    pub long: bool,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  lacus info ./data                   the dataset: version, tensors, files, bytes
+  lacus info ./data photos            a tensor: type, shape, layout and why, stored size";
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// A tensor; without it, the dataset
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const RM_EXAMPLES: &str = "\
+Examples:
+  lacus rm ./data photos
+  lacus rm ./data run-1/weight run-1/bias
+
+Older versions keep them: `lacus get --at` still reads what was removed.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RmArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// Names of tensors
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+}
+
+const MV_EXAMPLES: &str = "\
+Examples:
+  lacus mv ./data photos raw/photos";
+
+#[derive(Debug, Args)]
+pub(crate) struct MvArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// The tensor's name
+    #[arg(value_name = "FROM")]
+    pub from: String,
+    /// Its new name, which nothing has yet
+    #[arg(value_name = "TO")]
+    pub to: String,
+}
+
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  lacus history ./data
+  lacus history ./data --limit 5 --json
+
+A version, or a time as it is shown, can be given to --at of the reading commands.";
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// Only the newest N versions
+    #[arg(long, short = 'n', value_name = "N")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  lacus compact ./data
+
+Readers are not disturbed, and older versions stay readable: their files stay, too.";
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+}
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  lacus doctor ./data
+  lacus doctor s3://bucket/data --json
+
+Reads everything and compares checksums. Exits with 6 when something is damaged.";
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  lacus completions bash > ~/.local/share/bash-completion/completions/lacus
+  lacus completions zsh > \"${fpath[1]}/_lacus\"
+  lacus completions fish > ~/.config/fish/completions/lacus.fish";
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Numbers with commas between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dims(pub Vec<u64>);
+
+/// A selection, not yet checked against a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slice(pub Vec<Index>);
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it should be KEY=VALUE".to_owned()),
+    }
+}
+
+fn dims(text: &str) -> Result<Dims, String> {
+    let inner = text.trim().trim_start_matches(['(', '[']).trim_end_matches([')', ']']);
+    let inner = inner.trim().trim_end_matches(',');
+    if inner.is_empty() {
+        return Ok(Dims(Vec::new()));
+    }
+    let number = |word: &str| {
+        word.trim()
+            .parse::<u64>()
+            .map_err(|_| format!("{:?} is no number; write such as 1,3,256", word.trim()))
+    };
+    inner.split(',').map(number).collect::<Result<_, _>>().map(Dims)
+}
+
+fn slice(text: &str) -> Result<Slice, String> {
+    parse_indices(text).map(Slice).map_err(|error| error.to_string())
+}
+
+fn compression(text: &str) -> Result<CompressionWish, String> {
+    if text == "auto" {
+        return Ok(CompressionWish::Auto);
+    }
+    match text.parse::<Compression>() {
+        Ok(Compression::None) => Ok(CompressionWish::None),
+        Ok(Compression::Zstd { level }) => Ok(CompressionWish::Zstd(level)),
+        Err(_) => Err("it should be auto, none, zstd or zstd:LEVEL, from -7 to 22, not 0".to_owned()),
+    }
+}
+
+fn json_object(text: &str) -> Result<Json, String> {
+    match serde_json::from_str(text) {
+        Ok(json @ Json::Object(_)) => Ok(json),
+        Ok(_) => Err("it should be a JSON object, such as {\"unit\": \"mm\"}".to_owned()),
+        Err(error) => Err(format!("not JSON: {error}")),
+    }
+}
+
+/// `tip`, a version, or a time.
+fn version_or_time(text: &str) -> Result<At, String> {
+    use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+    if text == "tip" {
+        return Ok(At::Tip);
+    }
+    if let Ok(version) = text.parse::<u64>() {
+        return Ok(At::Version(version));
+    }
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(At::Time(time.timestamp_millis()));
+    }
+    let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    let time = formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.and_time(NaiveTime::MIN));
+    match time.or_else(date) {
+        Some(time) => Ok(At::Time(time.and_utc().timestamp_millis())),
+        None => {
+            Err("it should be a version (a number) or a time (2026-01-31, 2026-01-31T12:00:00Z)".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_with_commas() {
+        let check = |text: &str, expected: Option<&[u64]>| {
+            assert_eq!(dims(text).ok().map(|dims| dims.0).as_deref(), expected, "{text}");
+        };
+        check("1,3,256", Some(&[1, 3, 256]));
+        check("(1, 3)", Some(&[1, 3]));
+        check("(7,)", Some(&[7]));
+        check("", Some(&[]));
+        check("()", Some(&[]));
+        check("1,,3", None);
+        check("-1", None);
+        check("1x3", None);
+    }
+
+    #[test]
+    fn versions_and_times() {
+        let check =
+            |text: &str, expected: Option<At>| assert_eq!(version_or_time(text).ok(), expected, "{text}");
+        check("tip", Some(At::Tip));
+        check("7", Some(At::Version(7)));
+        check("1970-01-02", Some(At::Time(86_400_000)));
+        check("1970-01-01T00:00:01", Some(At::Time(1000)));
+        check("1970-01-01 00:01", Some(At::Time(60_000)));
+        check("1970-01-01T00:00:01.234Z", Some(At::Time(1234)));
+        check("1970-01-01T01:00:00+01:00", Some(At::Time(0)));
+        check("yesterday", None);
+        check("-1", None);
+    }
+
+    #[test]
+    fn wishes_are_the_librarys() {
+        let text = "lacus put d f --layout BSGS --block-shape 1,2 --axis-order 1,0 --compression zstd:3 --optimize size";
+        let cli = Cli::try_parse_from(text.split(' ')).unwrap();
+        let Command::Put(put) = cli.command else { panic!("put") };
+        let expected = Wish {
+            layout: Some("BSGS".into()),
+            block_shape: Some(vec![1, 2]),
+            axis_order: Some(vec![1, 0]),
+            compression: CompressionWish::Zstd(3),
+            optimize: Optimize::Size,
+            ..Wish::default()
+        };
+        assert_eq!(put.layout.wish(), expected);
+    }
+
+    #[test]
+    fn slices_may_begin_with_a_minus() {
+        let cli = Cli::try_parse_from(["lacus", "get", "d", "x", "--slice", "-5:"]).unwrap();
+        let Command::Get(get) = cli.command else { panic!("get") };
+        let expected = vec![Index::Slice { start: Some(-5), stop: None, step: None }];
+        assert_eq!(get.slice, Some(Slice(expected)));
+    }
+}

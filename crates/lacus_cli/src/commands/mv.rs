@@ -1,0 +1,24 @@
+//! `lacus mv`: renames a tensor.
+
+use lacus_table::{At, ErrorKind};
+use serde_json::json;
+
+use super::Context;
+use crate::args::MvArgs;
+use crate::failure::Failure;
+
+pub(crate) async fn run(context: &Context, args: MvArgs) -> Result<(), Failure> {
+    let MvArgs { dataset, from, to } = args;
+    let mut table = context.open(&dataset.url, At::Tip).await?;
+    if from != to && table.contains(&to) {
+        let taken = Failure::new(ErrorKind::Conflict, format!("there is a tensor {to:?} already"));
+        return Err(taken.hint("`lacus rm` removes it"));
+    }
+    let bar = context.output.bar("mv");
+    let version = table.rename(&from, &to, &context.write_options(false, &bar)).await?;
+    drop(bar);
+    context.output.done(
+        || json!({"version": version, "from": from, "to": to}),
+        || format!("renamed {from} to {to}, version {version}"),
+    )
+}

@@ -1,0 +1,15 @@
+//! The command, as a person or a script would run it.
+
+mod harness;
+
+mod a_closed_pipe_is_quiet;
+mod a_put_is_all_or_nothing;
+mod a_stop_leaves_nothing;
+mod a_tensor_comes_back_as_it_went;
+mod errors_name_the_thing_and_have_codes;
+mod help_has_examples;
+mod object_stores_work_too;
+mod old_versions_stay_readable;
+mod results_are_json_when_asked;
+mod slices_are_numpys;
+mod what_people_see;

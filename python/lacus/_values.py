@@ -1,0 +1,65 @@
+"""Whatever a caller puts, as what the native module takes: an array of bits, or a sparse tensor."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Array, bits
+from ._native import Sparse
+from .errors import InvalidError
+from .sparse import SparseTensor
+
+
+def native(value: Any, what: str) -> tuple[Array | Sparse, str]:
+    """The native form of `value` and the stored name of its dtype; `what` names it in errors."""
+    sparse = as_sparse(value, what)
+    return bits(value, what) if sparse is None else (sparse._native, sparse._native.dtype)
+
+
+def as_sparse(value: Any, what: str) -> SparseTensor | None:
+    """The sparse tensor that `value` is, or None when it is dense."""
+    if isinstance(value, SparseTensor):
+        return value
+    # A stored tensor: one that is sparse is copied as such.
+    if hasattr(value, "_sparse_value"):
+        stored: SparseTensor | None = value._sparse_value()
+        return stored
+    # Only a module that is loaded can have made the value.
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    if scipy_sparse is not None and scipy_sparse.issparse(value):
+        return _from_scipy(value, what)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor) and value.layout != torch.strided:
+        return _from_torch(value, what)
+    return None
+
+
+# Coordinates that appear more than once mean their sum, to scipy and to torch.
+
+
+def _from_scipy(value: Any, what: str) -> SparseTensor:
+    coo = value.tocoo()
+    # Arrays of one axis or many have `coords`; matrices, and older versions, only these two.
+    axes = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
+    return SparseTensor._from_coords(np.stack(axes), coo.data, coo.shape, True, what)
+
+
+def _from_torch(value: Any, what: str) -> SparseTensor:
+    import torch
+
+    tensor = value.detach()
+    if tensor.layout != torch.sparse_coo:
+        try:
+            tensor = tensor.to_sparse()
+        except (RuntimeError, NotImplementedError) as error:
+            raise InvalidError(f"{what}: cannot take a torch tensor of layout {value.layout}: {error}") from error
+    if tensor.dense_dim() > 0:
+        raise InvalidError(
+            f"{what}: cannot take a hybrid torch tensor, with {tensor.sparse_dim()} sparse and "
+            f"{tensor.dense_dim()} dense axes; make all of it sparse, or dense"
+        )
+    coords = tensor._indices().cpu().numpy()
+    return SparseTensor._from_coords(coords, tensor._values(), tuple(tensor.shape), True, what)

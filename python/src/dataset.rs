@@ -1,0 +1,211 @@
+//! A dataset: its tensors by name, its versions, its upkeep.
+
+use std::sync::Arc;
+
+use lacus_io::World;
+use lacus_table::{At, Put, Table};
+use pyo3::prelude::*;
+
+use crate::convert::{WishArguments, dtype, json, shape};
+use crate::errors::{raise, raise_on};
+use crate::handle::{Handle, StorageOptions, store};
+use crate::runtime::{Outcome, run_here};
+use crate::tensor::{Held, Tensor, TensorInfo};
+
+/// An open dataset.
+#[pyclass(frozen, module = "lacus._native")]
+pub(crate) struct Dataset {
+    handle: Arc<Handle>,
+}
+
+/// A tensor to put: name, array or `Sparse`, dtype of the array's elements, metadata as JSON text.
+type PutArguments<'py> = (String, Bound<'py, PyAny>, String, Option<String>);
+
+/// A version: number, time in milliseconds since 1970, author, operation, detail as JSON text, durable.
+type HistoryRow = (u64, i64, String, String, String, bool);
+
+fn checked<T>(py: Python<'_>, outcome: Outcome<T>) -> PyResult<T> {
+    outcome.map_err(|error| raise(py, &error))
+}
+
+#[pymethods]
+impl Dataset {
+    #[staticmethod]
+    fn create(py: Python<'_>, url: String, options: StorageOptions) -> PyResult<Dataset> {
+        Ok(Dataset { handle: Arc::new(Handle::create(py, url, options)?) })
+    }
+
+    /// Opens at a version or a time, or else at the tip.
+    #[staticmethod]
+    #[pyo3(signature = (url, options, version, time_millis, read_only))]
+    fn open(
+        py: Python<'_>,
+        url: String,
+        options: StorageOptions,
+        version: Option<u64>,
+        time_millis: Option<i64>,
+        read_only: bool,
+    ) -> PyResult<Dataset> {
+        let at = match (version, time_millis) {
+            (Some(version), _) => At::Version(version),
+            (None, Some(time)) => At::Time(time),
+            (None, None) => At::Tip,
+        };
+        Ok(Dataset { handle: Arc::new(Handle::open(py, url, options, at, read_only)?) })
+    }
+
+    #[getter]
+    fn url(&self) -> &str {
+        self.handle.url()
+    }
+
+    #[getter]
+    fn options(&self) -> StorageOptions {
+        self.handle.options().clone()
+    }
+
+    #[getter]
+    fn version(&self) -> u64 {
+        self.handle.version()
+    }
+
+    #[getter]
+    fn is_read_only(&self) -> bool {
+        self.handle.is_read_only()
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
+        self.handle.refresh(py)
+    }
+
+    fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.handle.peek(py, |table| table.names())
+    }
+
+    fn contains(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.handle.peek(py, |table| table.contains(name))
+    }
+
+    /// What is known of the first `limit` tensors, and how many there are.
+    fn infos(&self, py: Python<'_>, limit: usize) -> PyResult<(Vec<TensorInfo>, usize)> {
+        let (found, count) = self.handle.peek(py, |table| {
+            let names = table.names();
+            let found: Outcome<Vec<_>> = names.iter().take(limit).map(|name| table.tensor(name)).collect();
+            (found, names.len())
+        })?;
+        let infos: PyResult<Vec<_>> =
+            checked(py, found)?.into_iter().map(|info| TensorInfo::new(py, info)).collect();
+        Ok((infos?, count))
+    }
+
+    fn tensor(&self, py: Python<'_>, name: String) -> PyResult<Tensor> {
+        Tensor::new(py, Arc::clone(&self.handle), name)
+    }
+
+    /// Puts tensors in one commit, all with the same wish.
+    fn put(
+        &self,
+        py: Python<'_>,
+        items: Vec<PutArguments<'_>>,
+        wish: WishArguments,
+        durable: bool,
+    ) -> PyResult<u64> {
+        let wish = wish.wish(py)?;
+        let mut held = Vec::with_capacity(items.len());
+        for (name, value, dtype_name, metadata) in items {
+            let metadata = metadata.map(|text| json(py, &text)).transpose()?;
+            held.push((name, Held::new(&value, &dtype_name)?, metadata));
+        }
+        let mut puts = Vec::with_capacity(held.len());
+        for (name, value, metadata) in &held {
+            puts.push(Put {
+                name: name.clone(),
+                value: value.value()?,
+                wish: wish.clone(),
+                metadata: metadata.clone(),
+            });
+        }
+        let written = self
+            .handle
+            .write(py, durable, async |table: &mut Table, options: &_| table.put(puts, options).await)?;
+        checked(py, written)
+    }
+
+    fn create_array(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        dims: Vec<u64>,
+        dtype_name: &str,
+        wish: WishArguments,
+        metadata: Option<&str>,
+        durable: bool,
+    ) -> PyResult<u64> {
+        let (dtype, shape, wish) = (dtype(py, dtype_name)?, shape(py, dims)?, wish.wish(py)?);
+        let metadata = metadata.map(|text| json(py, text)).transpose()?;
+        let written = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            table.create_array(name, dtype, shape, &wish, metadata, options).await
+        })?;
+        written.map_err(|error| raise_on(py, name, &error))
+    }
+
+    fn remove(&self, py: Python<'_>, names: Vec<String>, durable: bool) -> PyResult<u64> {
+        let written = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            table.remove(&names, options).await
+        })?;
+        checked(py, written)
+    }
+
+    fn rename(&self, py: Python<'_>, from_name: &str, to_name: &str, durable: bool) -> PyResult<u64> {
+        let written = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            table.rename(from_name, to_name, options).await
+        })?;
+        checked(py, written)
+    }
+
+    fn metadata(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.peek(py, |table| table.metadata().to_string())
+    }
+
+    fn set_metadata(&self, py: Python<'_>, metadata: &str, durable: bool) -> PyResult<u64> {
+        let metadata = json(py, metadata)?;
+        let written = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            table.set_metadata(None, metadata, options).await
+        })?;
+        checked(py, written)
+    }
+
+    /// The versions, newest first.
+    fn history(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<HistoryRow>> {
+        let entries = self.handle.read(py, true, async |table: &Table| table.history(limit).await)?;
+        let row = |entry: lacus_table::HistoryEntry| {
+            let detail = entry.detail.to_string();
+            (entry.version, entry.time_millis, entry.author, entry.operation, detail, entry.durable)
+        };
+        Ok(checked(py, entries)?.into_iter().map(row).collect())
+    }
+
+    /// Files before and after, bytes before and after, the version it made.
+    fn compact(&self, py: Python<'_>, durable: bool) -> PyResult<(usize, usize, u64, u64, u64)> {
+        let report = self
+            .handle
+            .write(py, durable, async |table: &mut Table, options: &_| table.compact(options).await)?;
+        let report = checked(py, report)?;
+        Ok((report.files_before, report.files_after, report.bytes_before, report.bytes_after, report.version))
+    }
+}
+
+/// Whether there is a dataset at a URL.
+#[pyfunction]
+pub(crate) fn exists(py: Python<'_>, url: &str, options: StorageOptions) -> PyResult<bool> {
+    let found = run_here(py, async || Table::exists(&store(url, &options)?).await)?;
+    checked(py, found)
+}
+
+/// Removes a dataset.
+#[pyfunction]
+pub(crate) fn delete(py: Python<'_>, url: &str, options: StorageOptions) -> PyResult<()> {
+    let deleted = run_here(py, async || Table::delete(store(url, &options)?, World::real()).await)?;
+    checked(py, deleted)
+}

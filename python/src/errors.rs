@@ -1,0 +1,68 @@
+//! Errors of the crates as exceptions of `lacus.errors`, chosen by what the caller should do.
+
+use lacus_table::{ErrorKind, TableError};
+use lacus_tensor::TensorError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// The exception for an error of a table.
+pub(crate) fn raise(py: Python<'_>, error: &TableError) -> PyErr {
+    exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+}
+
+/// The same for an error met on a tensor: shapes and selections know no names, so it is added.
+pub(crate) fn raise_on(py: Python<'_>, name: &str, error: &TableError) -> PyErr {
+    let message = match error {
+        TableError::Tensor(_) | TableError::Layout { tensor: None, .. } => {
+            format!("tensor {name:?}: {error}")
+        }
+        _ => error.to_string(),
+    };
+    exception(py, class_name(error.kind(), error.is_out_of_bounds()), message)
+}
+
+/// The exception for a shape, selection or value that is wrong.
+pub(crate) fn raise_tensor(py: Python<'_>, error: &TensorError) -> PyErr {
+    exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+}
+
+/// `InvalidError` with this message.
+pub(crate) fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, class_name(ErrorKind::Invalid, false), message.into())
+}
+
+/// `OutOfBoundsError`, for what numpy answers with an `IndexError`.
+pub(crate) fn out_of_bounds(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, class_name(ErrorKind::Invalid, true), message.into())
+}
+
+/// `UnavailableError` with this message.
+pub(crate) fn unavailable(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, class_name(ErrorKind::Unavailable, false), message.into())
+}
+
+/// `InternalError`: a fault of ours.
+pub(crate) fn internal(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, class_name(ErrorKind::Internal, false), message.into())
+}
+
+fn class_name(kind: ErrorKind, is_out_of_bounds: bool) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "NotFoundError",
+        ErrorKind::Invalid if is_out_of_bounds => "OutOfBoundsError",
+        ErrorKind::Invalid => "InvalidError",
+        ErrorKind::Conflict => "ConflictError",
+        ErrorKind::Unavailable => "UnavailableError",
+        ErrorKind::Corrupt => "CorruptError",
+        ErrorKind::Internal => "InternalError",
+    }
+}
+
+/// The classes are Python's, since they have several bases; they are looked up when one is needed.
+fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
+    let found = py.import("lacus.errors").and_then(|module| module.getattr(class));
+    match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+        Ok(class) => PyErr::from_type(class, (message,)),
+        Err(error) => error,
+    }
+}

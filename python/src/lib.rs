@@ -1,0 +1,42 @@
+//! The binding crate behind the `lacus` Python package: it converts and releases the GIL, nothing else.
+//! Signatures, defaults and documentation are in `lacus/*.py`; one file per noun there and here.
+//!
+//! ```text
+//! ds.put("x", value) ─dataset.py, values.py→ Dataset.put ─array.rs→ TensorRef ─runtime.rs→ Table::put
+//! t[0:10, ::2]       ─tensor.py→ Tensor.read ─selection.rs→ [Index] ─runtime.rs→ Table::read ─array.rs→ ndarray
+//! ```
+
+mod errors;
+mod runtime;
+
+mod array;
+mod convert;
+mod handle;
+mod selection;
+
+mod sparse;
+
+mod tensor;
+
+mod dataset;
+
+use pyo3::prelude::*;
+
+/// What the package calls. Not for anybody else: it may change at any time.
+#[pymodule(gil_used = true)]
+mod _native {
+    #[pymodule_export]
+    use crate::array::Memory;
+    #[pymodule_export]
+    use crate::dataset::{Dataset, delete, exists};
+    #[pymodule_export]
+    use crate::sparse::Sparse;
+    #[pymodule_export]
+    use crate::tensor::{Tensor, TensorInfo};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::runtime::register(module)
+    }
+}

@@ -1,0 +1,214 @@
+"""S3: the same contract on a real server, and servers that must be refused."""
+
+from __future__ import annotations
+
+import http.server
+import multiprocessing
+import socketserver
+import threading
+import time
+import urllib.parse
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pytest
+from s3_server import S3Server
+from same import assert_same
+from workers import put_many
+
+import lacus
+
+PROCESSES = multiprocessing.get_context("fork")
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+
+@pytest.fixture
+def place(s3_server: S3Server, s3_bucket: str) -> tuple[str, dict[str, str]]:
+    """A URL on the server, and the options for it."""
+    return f"s3://{s3_bucket}/some/where", s3_server.storage_options
+
+
+def test_the_contract_on_s3(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
+    url, options = place
+    assert not lacus.exists(url, storage_options=options)
+    with pytest.raises(lacus.NotFoundError, match="some/where"):
+        lacus.open(url, storage_options=options)
+    ds = lacus.create(url, storage_options=options)
+    with pytest.raises(lacus.ConflictError):
+        lacus.create(url, storage_options=options)
+    value = rng.random((64, 100, 80))
+    sparse = np.where(rng.random((50, 60)) < 0.05, rng.random((50, 60)), 0)
+    ds.put("x", value, chunk_shape=(8, 100, 80), metadata={"k": 1})
+    ds.put_all({f"s/{layout}": 0 for layout in ("COO", "CSF")})
+    for layout in ("COO", "CSR", "CSC", "CSF", "BSGS"):
+        ds.put(f"s/{layout}", sparse, layout=layout)
+    again = lacus.open(url, storage_options=options)
+    assert_same(again["x"][...], value)
+    assert_same(again["x"][5:40:3, ::-1, 7], value[5:40:3, ::-1, 7])
+    for layout in ("COO", "CSR", "CSC", "CSF", "BSGS"):
+        assert_same(np.asarray(again[f"s/{layout}"]), sparse, layout)
+        assert_same(again[f"s/{layout}"][10:20, ::2], sparse[10:20, ::2], layout)
+    again["x"][3, 10:20] = 7
+    value[3, 10:20] = 7
+    again["x"].append(value[:3])
+    ds.refresh()
+    assert_same(ds["x"][...], np.concatenate([value, value[:3]]))
+    ds.rename("s/COO", "t")
+    del ds["s/CSR"]
+    ds.compact()
+    assert_same(np.asarray(lacus.open(url, storage_options=options)["t"]), sparse)
+    assert_same(lacus.open(url, at=1, storage_options=options)["x"].read(), lacus.open(url, at=2, storage_options=options)["x"].read())
+    assert ds.history()[0].operation == "COMPACT"
+    import pickle
+
+    assert_same(np.asarray(pickle.loads(pickle.dumps(ds))["t"]), sparse)
+    lacus.delete(url, storage_options=options)
+    assert not lacus.exists(url, storage_options=options)
+
+
+def test_large_values_go_in_parts(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
+    url, options = place
+    ds = lacus.create(url, storage_options=options)
+    value = rng.integers(0, 256, (40, 1 << 20), dtype=np.uint8)
+    ds.put("x", value, compression=None)
+    assert_same(ds["x"][...], value)
+    assert_same(ds["x"][17, 1000:2000], value[17, 1000:2000])
+
+
+def test_processes_write_to_s3_at_once(place: tuple[str, dict[str, str]]) -> None:
+    url, options = place
+    ds = lacus.create(url, storage_options=options)
+    barrier = PROCESSES.Barrier(4)
+    writers = [PROCESSES.Process(target=put_many, args=(url, f"w{w}", 6, options, barrier)) for w in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert ds.refresh() == 24 and len(ds.keys()) == 24
+    for w in range(4):
+        for i in range(6):
+            assert_same(ds[f"w{w}/{i}"][...], np.full((20, 30), i, np.int32))
+
+
+def test_wrong_credentials(s3_server: S3Server, s3_bucket: str) -> None:
+    if s3_server.kind != "minio":
+        pytest.skip("moto checks no credentials")
+    options = s3_server.storage_options | {"aws_secret_access_key": "wrong"}
+    for call in (lacus.create, lacus.open, lacus.exists):
+        with pytest.raises(lacus.UnavailableError):
+            call(f"s3://{s3_bucket}/x", storage_options=options)
+    with pytest.raises(lacus.LacusError):
+        lacus.create(f"s3://no-such-{s3_bucket}/x", storage_options=s3_server.storage_options)
+
+
+class FakeS3:
+    """A small S3 server that misbehaves on purpose.
+
+    answers="always"   takes every put, also those that say "only if absent"
+    answers="refused"  says 403 to everything
+    answers="never"    takes a request and does not answer
+    """
+
+    def __init__(self, answers: str = "always") -> None:
+        self.answers = answers
+        self.objects: dict[str, bytes] = {}
+        self.stopped = threading.Event()
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), "ETag": '"1"', **(headers or {})}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def handle_any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if fake.answers == "never":
+                    fake.stopped.wait(60)
+                    return
+                if fake.answers == "refused":
+                    error = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+                    return self.answer(403, error)
+                url = urllib.parse.urlsplit(self.path)
+                query = urllib.parse.parse_qs(url.query, keep_blank_values=True)
+                if "list-type" in query:
+                    return self.answer(200, fake.listing(query))
+                if self.command == "POST":
+                    return self.answer(200, b"<DeleteResult></DeleteResult>")
+                if self.command == "PUT":
+                    fake.objects[url.path] = body
+                    return self.answer(200)
+                if self.command == "DELETE":
+                    fake.objects.pop(url.path, None)
+                    return self.answer(204)
+                if url.path not in fake.objects:
+                    return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                modified = {"Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
+                return self.answer(200, fake.objects[url.path], modified)
+
+            do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = handle_any
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+            daemon_threads = True
+            # More than the puts that race in a probe.
+            request_queue_size = 128
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+
+    def listing(self, query: dict[str, list[str]]) -> bytes:
+        prefix = query.get("prefix", [""])[0]
+        keys = [path.split("/", 2)[2] for path in self.objects]
+        found = "".join(
+            f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+            f"<ETag>1</ETag><Size>1</Size></Contents>"
+            for key in keys
+            if key.startswith(prefix)
+        )
+        text = f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>"
+        return text.encode()
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        return {
+            "aws_endpoint_url": self.endpoint,
+            "aws_access_key_id": "key",
+            "aws_secret_access_key": "secret",
+            "aws_region": "us-east-1",
+        }
+
+    def __enter__(self) -> FakeS3:
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stopped.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def test_a_server_that_ignores_conditions_is_refused() -> None:
+    with FakeS3() as server:
+        for _ in range(2):
+            with pytest.raises(lacus.InvalidError, match="does not honour conditional puts"):
+                lacus.create("s3://bucket/x", storage_options=server.storage_options)
+        assert not any("_delta_log" in path for path in server.objects)
+
+
+def test_a_server_that_refuses() -> None:
+    with FakeS3(answers="refused") as server:
+        start = time.monotonic()
+        for call in (lacus.create, lacus.open, lacus.exists, lacus.delete):
+            with pytest.raises(lacus.UnavailableError):
+                call("s3://bucket/x", storage_options=server.storage_options)
+        assert time.monotonic() - start < 20

@@ -1,0 +1,184 @@
+"""Released `deltalake` and `polars` open a dataset at its path and find the same numbers.
+
+What is used here is what docs/format.md says: one row per header, chunk or nonzero; header rows have a
+`layout`; nonzeros of a COO tensor have coordinates in c0, c1, … and their value in `int`, `float` or `real`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lacus
+
+deltalake = pytest.importorskip("deltalake")
+pl = pytest.importorskip("polars")
+
+DTYPES = {"counts": ("int32", "int"), "weights": ("float32", "float"), "rates": ("float64", "real")}
+
+
+def sql(url: str, text: str) -> list[dict[str, Any]]:
+    """Rows that SQL over the table `t` gives."""
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(url))
+    found = query.execute(text)
+    table = found.read_all() if hasattr(found, "read_all") else found
+    import pyarrow
+
+    rows: list[dict[str, Any]] = pyarrow.table(table).to_pylist()
+    return rows
+
+
+class Expected:
+    """What a dataset holds, as numpy arrays, and the sums readers must find."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.dense = {"images": rng.integers(0, 255, (30, 16, 16), dtype=np.uint8)}
+        self.sparse = {}
+        for name, (dtype, _) in DTYPES.items():
+            values = rng.integers(1, 1000, (20, 30, 4)).astype(dtype)
+            self.sparse[name] = np.where(rng.random((20, 30, 4)) < 0.1, values, 0).astype(dtype)
+
+    def put(self, ds: lacus.Dataset) -> None:
+        for name, value in self.dense.items():
+            ds.put(name, value, layout="dense", chunk_shape=(3, 16, 16))
+        for name, value in self.sparse.items():
+            ds.put(name, value, layout="COO", metadata={"of": name})
+
+    def check(self, ds: lacus.Dataset) -> None:
+        """Lacus, SQL and polars agree with numpy."""
+        self.check_sql(ds.url)
+        self.check_polars(ds.url)
+        for name, value in (self.dense | self.sparse).items():
+            assert np.array_equal(np.asarray(ds[name]), value)
+
+    def check_sql(self, url: str) -> None:
+        headers = {
+            row["tensor"]: row
+            for row in sql(url, "SELECT tensor, dtype, layout, shape, parameters FROM t WHERE layout IS NOT NULL")
+            if row["tensor"]
+        }
+        self.check_headers(headers)
+        for name, (_, column) in DTYPES.items():
+            value = self.sparse.get(name)
+            if value is None:
+                continue
+            (row,) = sql(
+                url,
+                f"SELECT COUNT(*) AS n, SUM({column}) AS total, SUM(c0 * {column}) AS moment, MAX(c1) AS last "
+                f"FROM t WHERE tensor = '{name}' AND c0 IS NOT NULL",
+            )
+            places = np.argwhere(value)
+            assert row["n"] == len(places)
+            assert row["total"] == pytest.approx(float(value.sum(dtype=np.float64)))
+            expected = float((places[:, 0] * value[value != 0].astype(np.float64)).sum())
+            assert row["moment"] == pytest.approx(expected)
+            assert row["last"] == places[:, 1].max()
+            by_row = sql(url, f"SELECT c0, SUM({column}) AS s FROM t WHERE tensor = '{name}' AND c0 = 7 GROUP BY c0")
+            assert sum(r["s"] for r in by_row) == pytest.approx(float(value[7].sum(dtype=np.float64)))
+
+    def check_headers(self, headers: dict[str, dict[str, Any]]) -> None:
+        assert headers.keys() == self.dense.keys() | self.sparse.keys()
+        for name, value in (self.dense | self.sparse).items():
+            assert tuple(headers[name]["shape"]) == value.shape
+            assert headers[name]["dtype"] == value.dtype.name
+        for name, value in self.sparse.items():
+            assert headers[name]["layout"] == "COO"
+            assert json.loads(headers[name]["parameters"])["nnz"] == np.count_nonzero(value)
+
+    def check_polars(self, url: str) -> None:
+        frame = pl.scan_delta(url)
+        found = frame.filter(pl.col("layout").is_not_null()).select("tensor", "dtype", "layout", "shape", "parameters")
+        self.check_headers({row["tensor"]: row for row in found.collect().to_dicts() if row["tensor"]})
+        for name, (_, column) in DTYPES.items():
+            value = self.sparse.get(name)
+            if value is None:
+                continue
+            cells = frame.filter((pl.col("tensor") == name) & pl.col("c0").is_not_null())
+            cells = cells.select("c0", "c1", "c2", pl.col(column).alias("value")).collect()
+            # Not only the sums: the whole tensor can be put together again.
+            built = np.zeros(value.shape, value.dtype)
+            built[cells["c0"].to_numpy(), cells["c1"].to_numpy(), cells["c2"].to_numpy()] = cells["value"].to_numpy()
+            assert np.array_equal(built, value)
+        for name, value in self.dense.items():
+            chunks = frame.filter((pl.col("tensor") == name) & pl.col("c0").is_not_null())
+            # Raw chunks are the elements themselves, in C order.
+            rows = chunks.filter(pl.col("codec") == "raw").select("c0", "data").collect().to_dicts()
+            for row in rows:
+                part = np.frombuffer(row["data"], value.dtype).reshape(-1, *value.shape[1:])
+                start = row["c0"] * 3
+                assert np.array_equal(part, value[start : start + len(part)])
+            assert len(rows) > 0
+
+
+def test_before_and_after_updates(ds: lacus.Dataset, rng: np.random.Generator) -> None:
+    expected = Expected(rng)
+    expected.put(ds)
+    expected.check(ds)
+
+    # A region, a replacement, a removal, a rename; small ones, then enough for deletion vectors.
+    ds["images"][4:6] = 7
+    expected.dense["images"][4:6] = 7
+    expected.check(ds)
+    expected.sparse["counts"] = expected.sparse["counts"] * 2
+    ds.put("counts", expected.sparse["counts"], layout="COO")
+    del ds["rates"]
+    del expected.sparse["rates"]
+    expected.check(ds)
+    big = rng.integers(0, 255, (30, 512, 512), dtype=np.uint8)
+    ds.put("images", big, layout="dense", chunk_shape=(3, 512, 512), compression=None)
+    expected.dense["images"] = big
+    ds["images"][::2, 3] = 1
+    big[::2, 3] = 1
+    expected.check(ds)
+    ds.set_metadata({"title": "x"})
+    ds["images"].append(big[:4])
+    expected.dense["images"] = np.concatenate([big, big[:4]])
+    expected.check(ds)
+    ds.compact()
+    expected.check(ds)
+    expected.check(lacus.open(ds.url))
+
+
+def test_after_many_commits(ds: lacus.Dataset, rng: np.random.Generator) -> None:
+    """Log checkpoints are Delta's, too."""
+    expected = Expected(rng)
+    expected.put(ds)
+    for i in range(45):
+        ds["images"][i % 30] = i
+        expected.dense["images"][i % 30] = i
+    expected.check(ds)
+    table = deltalake.DeltaTable(ds.url)
+    assert table.version() == ds.version
+    assert len(table.history()) >= 1
+
+
+def test_older_versions(ds: lacus.Dataset) -> None:
+    ds.put("x", np.diag([1.0, 2, 3]), layout="COO")
+    ds.put("x", np.diag([4.0, 5, 6]), layout="COO")
+    for version, total in ((1, 6.0), (2, 15.0)):
+        table = deltalake.DeltaTable(ds.url, version=version)
+        query = deltalake.QueryBuilder().register("t", table)
+        found = query.execute("SELECT SUM(real) AS s FROM t WHERE tensor = 'x'")
+        import pyarrow
+
+        rows = pyarrow.table(found.read_all() if hasattr(found, "read_all") else found).to_pylist()
+        assert rows[0]["s"] == total
+        assert pl.scan_delta(ds.url, version=version).select(pl.col("real").sum()).collect().item() == total
+
+
+def test_other_tools_may_tidy_up(ds: lacus.Dataset, rng: np.random.Generator) -> None:
+    """A stock vacuum takes nothing that history needs, and a stock checkpoint is read."""
+    expected = Expected(rng)
+    expected.put(ds)
+    ds["images"][0] = 9
+    expected.dense["images"][0] = 9
+    table = deltalake.DeltaTable(ds.url)
+    table.create_checkpoint()
+    removed = table.vacuum(dry_run=False)
+    assert removed == [] or all("data/" not in path for path in removed)
+    expected.check(lacus.open(ds.url))
+    assert lacus.open(ds.url, at=1)["images"].shape == (30, 16, 16)

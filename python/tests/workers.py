@@ -1,0 +1,60 @@
+"""What the processes do that tests start. Importable, and quick to import."""
+
+from __future__ import annotations
+
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+import lacus
+
+
+def put_many(url: str, prefix: str, count: int, options: dict[str, str] | None, barrier: Any) -> None:
+    """Puts `count` tensors, starting with everybody else."""
+    ds = lacus.open(url, storage_options=options)
+    barrier.wait()
+    for i in range(count):
+        ds.put(f"{prefix}/{i}", np.full((20, 30), i, np.int32))
+
+
+def put_same(url: str, name: str, number: int, barrier: Any, results: Any) -> None:
+    """Puts one tensor under a name that others use at the same time."""
+    ds = lacus.open(url)
+    barrier.wait()
+    try:
+        ds.put(name, np.full(10, number))
+        results.put((number, "ok"))
+    except lacus.ConflictError as error:
+        results.put((number, str(error)))
+
+
+#: Rows of the array that `write_until_killed` writes to, and the shape of the tensors it adds.
+ROWS, NEW = 8, (16, 4096)
+
+
+def write_until_killed(url: str, prefix: str, start: int, told: Connection) -> None:
+    """Writes in rounds and tells what it has written, until it is killed.
+
+    Round k replaces a pair of tensors by k (one commit), adds one of its own (many chunks), and sets row
+    k % ROWS of an array to k. Each write is told when it has returned.
+    """
+    ds = lacus.open(url)
+    told.send(("ready", 0))
+    k = start
+    while True:
+        k += 1
+        ds.put_all({f"{prefix}/a": np.full((50, 40), k), f"{prefix}/b": np.full(7, k, np.int16)})
+        told.send(("pair", k))
+        # Large enough that a kill can come in the middle.
+        ds.put(f"{prefix}/new/{k}", np.full(NEW, k), layout="dense", chunk_shape=(1, NEW[1]), compression=None)
+        told.send(("new", k))
+        ds[f"{prefix}/rows"][k % ROWS] = k
+        told.send(("row", k))
+        if k % 3 == 0:
+            ds.rename(f"{prefix}/new/{k}", f"{prefix}/moved/{k}")
+            told.send(("moved", k))
+        if k % 4 == 0:
+            sparse = lacus.SparseTensor([[k, k], [k, k + 1]], [float(k), 1.0], (k + 1, k + 2))
+            ds.put(f"{prefix}/sparse", sparse, layout="COO")
+            told.send(("sparse", k))
