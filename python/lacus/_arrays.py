@@ -84,7 +84,7 @@ def _can_cast(array: Array, source: str, target: str, is_untyped: bool) -> bool:
         low, high = int(array.min()), int(array.max())
         if target == "bool":
             return 0 <= low and high <= 1
-        if np.dtype("uint16" if target == "bfloat16" else target).kind in "iu" and target != "bfloat16":
+        if target.startswith(("int", "uint")):
             limits = np.iinfo(target)
             return bool(limits.min <= low and high <= limits.max)
     # float32 has the kind of bfloat16 and is known to numpy without ml_dtypes.

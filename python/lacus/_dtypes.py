@@ -62,7 +62,8 @@ def numpy_dtype(name: str, what: str) -> np.dtype[Any]:
             f"{what} is bfloat16, which numpy does not have: install ml_dtypes, "
             "or read the bits as uint16 with t.read(raw=True)"
         ) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def dressed(bits: np.ndarray[Any, Any], name: str, what: str) -> np.ndarray[Any, Any]:

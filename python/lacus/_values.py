@@ -33,7 +33,7 @@ def as_sparse(value: Any, what: str) -> SparseTensor | None:
         return _from_scipy(value, what)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor) and value.layout != torch.strided:
-        return _from_torch(value, what)
+        return _from_torch(torch, value, what)
     return None
 
 
@@ -47,9 +47,7 @@ def _from_scipy(value: Any, what: str) -> SparseTensor:
     return SparseTensor._from_coords(np.stack(axes), coo.data, coo.shape, True, what)
 
 
-def _from_torch(value: Any, what: str) -> SparseTensor:
-    import torch
-
+def _from_torch(torch: Any, value: Any, what: str) -> SparseTensor:
     tensor = value.detach()
     if tensor.layout != torch.sparse_coo:
         try:

@@ -14,10 +14,12 @@ import numpy as np
 from . import _dtypes, _native
 from ._arrays import sizes
 from ._display import SHOWN, dataset_html, dataset_text, size_text
+from ._native import Dataset as NativeDataset
+from ._native import TensorInfo
 from ._values import native
 from ._wish import Wish, wish
 from .errors import InvalidError, NotFoundError
-from .tensor import Tensor, metadata_text
+from .tensor import Tensor, metadata_text, quoted
 
 __all__ = ["CompactReport", "Dataset", "HistoryEntry", "create", "delete", "exists", "open"]
 
@@ -36,7 +38,7 @@ def create(url: Url, *, storage_options: StorageOptions | None = None) -> Datase
     Raises:
         ConflictError: there is a dataset, or something else, at the URL already.
     """
-    return Dataset._of(_native.Dataset.create(_absolute(url), _options(storage_options)), "main")
+    return Dataset._of(NativeDataset.create(_absolute(url), _options(storage_options)), "main")
 
 
 def open(
@@ -64,7 +66,7 @@ def open(
     if branch != "main":
         raise NotFoundError(f'no branch {branch!r}; there is only "main"')
     version, time_millis = _moment(at)
-    opened = _native.Dataset.open(_absolute(url), _options(storage_options), version, time_millis, read_only)
+    opened = NativeDataset.open(_absolute(url), _options(storage_options), version, time_millis, read_only)
     return Dataset._of(opened, branch)
 
 
@@ -130,14 +132,14 @@ class Dataset:
     """
 
     __slots__ = ("_native", "_branch", "__weakref__")
-    _native: _native.Dataset
+    _native: NativeDataset
     _branch: str
 
     def __init__(self) -> None:
         raise TypeError("datasets are made by lacus.create and lacus.open")
 
     @classmethod
-    def _of(cls, found: _native.Dataset, branch: str) -> Dataset:
+    def _of(cls, found: NativeDataset, branch: str) -> Dataset:
         made = cls.__new__(cls)
         made._native = found
         made._branch = branch
@@ -345,7 +347,7 @@ class Dataset:
 
     # The rest.
 
-    def _title(self, infos: Sequence[_native.TensorInfo], count: int) -> str:
+    def _title(self, infos: Sequence[TensorInfo], count: int) -> str:
         tensors = "1 tensor" if count == 1 else f"{count:,} tensors"
         stored = f", {size_text(sum(info.stored_bytes for info in infos))}" if 0 < count == len(infos) else ""
         mode = ", read-only" if self.read_only else ""
@@ -367,7 +369,7 @@ class Dataset:
 
 
 def _reopened(url: str, branch: str, version: int, options: dict[str, str]) -> Dataset:
-    return Dataset._of(_native.Dataset.open(url, options, version, None, True), branch)
+    return Dataset._of(NativeDataset.open(url, options, version, None, True), branch)
 
 
 def _absolute(url: Url) -> str:
@@ -415,7 +417,7 @@ def _moment(at: Any) -> tuple[int | None, int | None]:
 
 
 def _what(name: str) -> str:
-    return f"tensor {json.dumps(name, ensure_ascii=False)}"
+    return f"tensor {quoted(name)}"
 
 
 def _tensor_name(name: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,20 +109,21 @@ class SparseTensor:
 
     def to_scipy(self, format: str = "coo") -> Any:
         """A ``scipy.sparse`` array of a tensor with two axes: ``"coo"``, ``"csr"``, ``"csc"``, …"""
-        from scipy import sparse
-
+        sparse = importlib.import_module("scipy.sparse")
         if self.ndim != 2:
             raise InvalidError(f"to_scipy: scipy takes tensors of 2 axes, this one has {self.ndim}: {self.shape}")
         rows, columns = self._native.coords()
-        array = sparse.coo_array((self.values.copy(), (rows.copy(), columns.copy())), shape=self.shape)
-        # Sorted and unique already, so nobody has to look.
-        array.has_canonical_format = True
-        return array if format == "coo" else array.asformat(format)
+        try:
+            array = sparse.coo_array((self.values.copy(), (rows.copy(), columns.copy())), shape=self.shape)
+            # Sorted and unique already, so nobody has to look.
+            array.has_canonical_format = True
+            return array if format == "coo" else array.asformat(format)
+        except ValueError as error:
+            raise InvalidError(f"to_scipy: {error}") from error
 
     def to_torch(self) -> Any:
         """A coalesced ``torch.sparse_coo_tensor``."""
-        import torch
-
+        torch = importlib.import_module("torch")
         values = self._native.values().copy()
         if self._native.dtype == "bfloat16":
             elements = torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)

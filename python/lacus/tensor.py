@@ -50,7 +50,7 @@ class Tensor:
 
     @property
     def _what(self) -> str:
-        return f"tensor {json.dumps(self._name, ensure_ascii=False)}"
+        return f"tensor {quoted(self._name)}"
 
     @property
     def name(self) -> str:
@@ -235,7 +235,7 @@ class Tensor:
 
     def _title(self) -> str:
         info = self._info
-        return f"{self._what[7:]} {info.dtype} {info.shape} {info.layout}"
+        return f"{quoted(self._name)} {info.dtype} {info.shape} {info.layout}"
 
     def __repr__(self) -> str:
         info = self._info
@@ -254,6 +254,11 @@ class Tensor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self._dataset, self._name)
+
+
+def quoted(name: str) -> str:
+    """A name as messages show it."""
+    return json.dumps(name, ensure_ascii=False)
 
 
 def metadata_text(metadata: Mapping[str, Any], what: str) -> str:

@@ -45,7 +45,7 @@ pub(crate) fn tensor_ref<'a>(array: &'a Bound<'_, PyUntypedArray>, dtype: DType)
 }
 
 /// The memory of a writable array in C order.
-pub(crate) fn bytes_mut<'a>(array: &'a Bound<'_, PyUntypedArray>) -> PyResult<&'a mut [u8]> {
+pub(crate) fn bytes_mut<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> PyResult<&'a mut [u8]> {
     let py = array.py();
     let is_writable: bool = array.getattr("flags")?.getattr("writeable")?.extract()?;
     if !array.is_c_contiguous() || !is_writable || array.dtype().has_object() {

@@ -131,6 +131,7 @@ impl Dataset {
         checked(py, written)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one for each of the Python method")]
     fn create_array(
         &self,
         py: Python<'_>,

@@ -48,16 +48,15 @@ struct State {
     runtime: Option<Arc<Runtime>>,
     /// Calls under way.
     running: usize,
-    /// Between the two halves of a fork.
-    forking: bool,
+    /// Forks under way: threads between the call before and the call after.
+    forks: usize,
     /// Set in a child that has lost threads in the middle of their work.
     broken: bool,
 }
 
 /// Locked only while the GIL is held, and never across a release of it. Python forks while it holds the GIL,
 /// so a child never finds this locked.
-static STATE: Mutex<State> =
-    Mutex::new(State { pid: 0, runtime: None, running: 0, forking: false, broken: false });
+static STATE: Mutex<State> = Mutex::new(State { pid: 0, runtime: None, running: 0, forks: 0, broken: false });
 
 fn state(_: Python<'_>) -> MutexGuard<'static, State> {
     let mut state = STATE.lock().unwrap_or_else(|e| e.into_inner());
@@ -84,7 +83,7 @@ impl Call {
                                here; fork before, or start processes with the method \"spawn\" or \"forkserver\"";
                 return Err(errors::unavailable(py, message));
             }
-            if !state.forking {
+            if state.forks == 0 {
                 let runtime = match &state.runtime {
                     Some(runtime) => Arc::clone(runtime),
                     None => {
@@ -115,7 +114,7 @@ pub(crate) fn is_sound() -> bool {
 /// Waits for calls that run and ends the runtime. Called by Python before it forks.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
-    state(py).forking = true;
+    state(py).forks += 1;
     let give_up = Instant::now() + FORK_WAITS;
     while state(py).running > 0 && Instant::now() < give_up {
         py.detach(|| thread::sleep(FORK_LOOKS_EVERY));
@@ -133,14 +132,14 @@ fn before_fork(py: Python<'_>) {
 /// Called by Python after a fork, in the parent.
 #[pyfunction]
 fn after_fork_in_parent(py: Python<'_>) {
-    state(py).forking = false;
+    state(py).forks -= 1;
 }
 
 /// Called by Python after a fork, in the child.
 #[pyfunction]
 fn after_fork_in_child(py: Python<'_>) {
     let mut state = state(py);
-    state.forking = false;
+    state.forks = 0;
     state.running = 0;
 }
 

@@ -151,7 +151,8 @@ impl Tensor {
         key: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let indices = indices(key)?;
-        let bytes = bytes_mut(out)?;
+        let mut out = out.clone();
+        let bytes = bytes_mut(&mut out)?;
         let short = self.is_short(py, &indices)?;
         let read = self
             .handle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -18,10 +19,10 @@ import lacus
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
-def in_child(work: Callable[[], object], seconds: float = 60) -> None:
+def in_child(work: Callable[[], object], seconds: float = 60, fork: Callable[[], int] = os.fork) -> None:
     """Runs `work` in a forked child; fails if it raises or does not end."""
     read, write = os.pipe()
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         try:
             work()
@@ -144,3 +145,42 @@ def test_memory_datasets_are_copied_with_the_process() -> None:
 
     in_child(work)
     assert ds.refresh() == 1
+
+
+def test_forks_and_calls_take_turns(ds: lacus.Dataset) -> None:
+    """Calls of other threads hold up a fork, a fork holds up calls, and nobody waits for ever."""
+    ds["x"] = np.arange(1000)
+    stop = threading.Event()
+    counts = [0, 0, 0]
+
+    def work(number: int) -> None:
+        while not stop.is_set():
+            assert ds["x"][number] == number
+            counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            in_child(lambda: ds["x"][5] == 5 or os.abort())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert min(counts) > 0
+
+
+def test_a_fork_behind_pythons_back_is_told(ds: lacus.Dataset) -> None:
+    """A child that nobody prepared gets an error, not a deadlock."""
+    ds["x"] = np.arange(5)
+    t = ds["x"]
+
+    def work() -> None:
+        for call in (lambda: t[3], lambda: ds.put("y", 1), lambda: lacus.open(ds.url), lambda: ds.refresh()):
+            with pytest.raises(lacus.UnavailableError, match="forked"):
+                call()
+        assert ds.url and ds.version == 1
+
+    in_child(work, fork=ctypes.PyDLL(None).fork)
+    assert t[3] == 3

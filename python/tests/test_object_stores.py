@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from s3_server import S3Server
 from same import assert_same
-from workers import put_many
+from workers import put_many, read_and_put
 
 import lacus
 
@@ -90,6 +90,25 @@ def test_processes_write_to_s3_at_once(place: tuple[str, dict[str, str]]) -> Non
     for w in range(4):
         for i in range(6):
             assert_same(ds[f"w{w}/{i}"][...], np.full((20, 30), i, np.int32))
+
+
+def test_forked_children_have_connections_of_their_own(place: tuple[str, dict[str, str]]) -> None:
+    url, options = place
+    ds = lacus.create(url, storage_options=options)
+    value = np.arange(40_000).reshape(40, 1000)
+    ds.put("x", value, chunk_shape=(1, 1000))
+    for _ in range(3):
+        assert_same(ds["x"][3], value[3])
+        children = [PROCESSES.Process(target=read_and_put, args=(ds["x"], number)) for number in range(3)]
+        for child in children:
+            child.start()
+        # All three and their parent at once.
+        assert_same(ds["x"][...], value)
+        for child in children:
+            child.join(60)
+            assert child.exitcode == 0
+    ds.refresh()
+    assert ds.keys() == ["child0", "child1", "child2", "x"]
 
 
 def test_wrong_credentials(s3_server: S3Server, s3_bucket: str) -> None:

@@ -122,6 +122,10 @@ def test_scipy_takes_two_axes(ds: lacus.Dataset) -> None:
     with pytest.raises(lacus.InvalidError, match=r"2 axes, this one has 3: \(2, 2, 3\)"):
         s.to_scipy()
     assert s[0].to_scipy().shape == (2, 3)
+    with pytest.raises(lacus.InvalidError, match="scipy.sparse does not support dtype float16"):
+        lacus.SparseTensor([[0, 1]], np.ones(1, np.float16), (2, 2)).to_scipy()
+    with pytest.raises(lacus.InvalidError, match="to_scipy"):
+        s[0].to_scipy("zarr")
 
 
 def test_automatic_choice_of_dense_values(ds: lacus.Dataset, rng: np.random.Generator) -> None:

@@ -29,6 +29,14 @@ def put_same(url: str, name: str, number: int, barrier: Any, results: Any) -> No
         results.put((number, str(error)))
 
 
+def read_and_put(t: lacus.Tensor, number: int) -> None:
+    """Uses a handle that was inherited by a fork."""
+    for row in range(40):
+        assert t[row, 7] == row * 1000 + 7
+    t._dataset.refresh()
+    t._dataset.put(f"child{number}", number)
+
+
 #: Rows of the array that `write_until_killed` writes to, and the shape of the tensors it adds.
 ROWS, NEW = 8, (16, 4096)
 

@@ -16,7 +16,7 @@ enum Number {
     DoubleComplex(f64, f64),
 }
 
-/// The element in these bytes, as `numpy` would print it; shortest text that gives the same number back.
+/// The element in these bytes, for the eye: long fractions are rounded.
 pub(crate) fn text(dtype: DType, bytes: &[u8]) -> String {
     fn complex(real: String, imaginary: String) -> String {
         let sign = if imaginary.starts_with('-') { "" } else { "+" };
@@ -26,10 +26,27 @@ pub(crate) fn text(dtype: DType, bytes: &[u8]) -> String {
         Number::Bool(value) => if value { "True" } else { "False" }.to_owned(),
         Number::Int(value) => value.to_string(),
         Number::Unsigned(value) => value.to_string(),
-        Number::Single(value) => single(value),
-        Number::Double(value) => double(value),
-        Number::SingleComplex(real, imaginary) => complex(single(real), single(imaginary)),
-        Number::DoubleComplex(real, imaginary) => complex(double(real), double(imaginary)),
+        Number::Single(value) => brief(single(value), value.into()),
+        Number::Double(value) => brief(double(value), value),
+        Number::SingleComplex(real, imaginary) => {
+            complex(brief(single(real), real.into()), brief(single(imaginary), imaginary.into()))
+        }
+        Number::DoubleComplex(real, imaginary) => {
+            complex(brief(double(real), real), brief(double(imaginary), imaginary))
+        }
+    }
+}
+
+/// A number's text, when it is short, else six digits of it.
+fn brief(text: String, value: f64) -> String {
+    const SHORT: usize = 9;
+    let rounded = format!("{value:.5e}");
+    match rounded.parse::<f64>() {
+        _ if text.len() <= SHORT => text,
+        // Zeros where there are other digits would be a lie.
+        Ok(_) if value.abs() >= 1e6 => rounded,
+        Ok(rounded) => format!("{rounded:?}"),
+        Err(_) => text,
     }
 }
 
@@ -114,6 +131,15 @@ mod tests {
         check(DType::F32, &f32::NAN.to_le_bytes(), "nan", json!("nan"));
         check(DType::F64, &f64::NEG_INFINITY.to_le_bytes(), "-inf", json!("-inf"));
         check(DType::F64, &1e300f64.to_le_bytes(), "1e300", json!(1e300));
+        check(DType::F64, &(2.0f64 / 3.0).to_le_bytes(), "0.666667", json!(2.0 / 3.0));
+        check(
+            DType::F64,
+            &1.5277611440170125e-5f64.to_le_bytes(),
+            "1.52776e-5",
+            json!(1.5277611440170125e-5),
+        );
+        check(DType::F64, &1234567.0f64.to_le_bytes(), "1234567.0", json!(1234567.0));
+        check(DType::F64, &(-123456789.5f64).to_le_bytes(), "-1.23457e8", json!(-123456789.5));
         check(DType::F16, &[0, 0x3c], "1.0", json!(1.0));
         check(DType::BF16, &[0x80, 0xbf], "-1.0", json!(-1.0));
         let complex = [1.5f32.to_le_bytes(), (-0.0f32).to_le_bytes()].concat();

@@ -5,7 +5,7 @@
 //!                                                         ─decode_sparse→ parts ─assemble→ tensor
 //! ```
 
-use lacus_tensor::Selection;
+use lacus_tensor::{Group, Selection};
 
 use crate::chunk::{ChunkIndex, Codec, Coords, Scratch};
 use crate::compressed_rows::Matrix;
@@ -81,7 +81,8 @@ pub fn decode_sparse(
     let nnz = index.nnz();
     let mut columns = vec![vec![0i64; nnz]; header.shape.rank()];
     let mut slices: Vec<&mut [i64]> = columns.iter_mut().map(|column| &mut column[..]).collect();
-    let order = index.expand(&mut slices, true);
+    // A block of which only a part is picked is not worth sorting as a whole: the parts are put in order later.
+    let order = index.expand(&mut slices, covers(selection, &index.levels));
     let columns: Vec<&[i64]> = columns.iter().map(|column| &column[..]).collect();
     let width = header.dtype.size_bytes();
     let picked = pick(selection, &columns);
@@ -153,6 +154,20 @@ pub(crate) fn decode_into(
         values.copy_from_slice(&sorted);
     }
     Ok(())
+}
+
+/// Whether `selection` picks every element of the box, in order.
+fn covers(selection: &Selection, levels: &Levels) -> bool {
+    selection.groups().iter().all(|group| match group {
+        Group::Range { axis, start, step: 1, len, .. } => {
+            let (first, last) = (levels.origin[*axis], levels.origin[*axis] + levels.extent[*axis]);
+            *start <= first && last - start <= *len
+        }
+        Group::Range { axis, start, len: 1, .. } => {
+            levels.extent[*axis] == 1 && levels.origin[*axis] == *start
+        }
+        _ => false,
+    })
 }
 
 /// How the box of the chunk at `coords` is folded.

@@ -89,7 +89,6 @@ impl Committer<'_> {
 
     /// Tries until the commit stands or cannot. `unsure` is set while a put was sent and it is not
     /// known whether it got in: a lost answer must not cost the files of a version that exists.
-
     async fn attempts(
         &self,
         snapshot: &mut Snapshot,
@@ -389,7 +388,7 @@ impl Committer<'_> {
         if options.durable {
             self.sync(snapshot.version).await?;
         }
-        if snapshot.version % CHECKPOINT_EVERY == 0 {
+        if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
             if let Err(error) = crate::log::write_log_checkpoint(self.store, snapshot.version).await {
                 tracing::warn!(version = snapshot.version, %error, "no log checkpoint was written");

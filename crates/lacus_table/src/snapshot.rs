@@ -160,7 +160,7 @@ impl Snapshot {
         snapshot.set_metadata(&replayed.metadata)?;
         let mut adds = replayed.adds;
         adds.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-        let untagged = adds.into_iter().filter_map(|add| snapshot.add(add).err()).collect();
+        let untagged = adds.into_iter().filter_map(|add| snapshot.add(add)).collect();
         Ok((snapshot, untagged))
     }
 
@@ -185,7 +185,7 @@ impl Snapshot {
         match format.and_then(|f| f.parse::<u32>().ok()) {
             None => {
                 return Err(TableError::NotADataset {
-                    url: metadata["name"].as_str().unwrap_or_default().to_owned(),
+                    url: String::new(),
                     found: "a Delta table that Lacus did not make",
                 });
             }
@@ -201,14 +201,14 @@ impl Snapshot {
     }
 
     /// Adds a file, or gives it back when it carries no tags.
-    fn add(&mut self, add: Add) -> Result<(), Add> {
+    fn add(&mut self, add: Add) -> Option<Add> {
         let tag = add.tags.as_ref().and_then(|t| t.get(TAG)).and_then(|t| t.as_deref());
         match tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok()) {
             Some(tags) => {
                 self.insert(FileEntry { add, tags });
-                Ok(())
+                None
             }
-            None => Err(add),
+            None => Some(add),
         }
     }
 
@@ -256,9 +256,7 @@ impl Snapshot {
         let mut untagged = Vec::new();
         for action in actions {
             if let Action::Add(add) = action {
-                if let Err(add) = self.add(add.clone()) {
-                    untagged.push(add);
-                }
+                untagged.extend(self.add(add.clone()));
             }
         }
         self.version = version;

@@ -94,6 +94,9 @@ impl Table {
     pub async fn create(store: Store, world: World) -> Result<Table, TableError> {
         ensure_conditional_put(&store, &world).await?;
         let taken = || TableError::AlreadyExists { url: store.text().to_owned() };
+        if is_table(&store).await? {
+            return Err(taken());
+        }
         let found = match store.list("").await {
             Ok(found) => found,
             Err(e) if e.is_not_found() => Vec::new(),
@@ -153,7 +156,12 @@ impl Table {
         if let Some(wanted) = version.filter(|v| *v != replayed.version) {
             return Err(TableError::NoSuchVersion { wanted: wanted.to_string(), newest: replayed.version });
         }
-        let (mut snapshot, untagged) = Snapshot::new(replayed)?;
+        let (mut snapshot, untagged) = Snapshot::new(replayed).map_err(|error| match error {
+            TableError::NotADataset { found, .. } => {
+                TableError::NotADataset { url: store.text().to_owned(), found }
+            }
+            other => other,
+        })?;
         scan_untagged(&store, &mut snapshot, untagged).await?;
         Ok(Table { store, world, snapshot, cache: Arc::new(Cache::new()), read_only: version.is_some() })
     }

@@ -7,7 +7,8 @@ use crate::choose::sample::Sample;
 use crate::chunk::{Scratch, Value};
 use crate::encode::encoder;
 use crate::error::LayoutError;
-use crate::header::{Header, Layout};
+use crate::header::{Header, Layout, product};
+use crate::sparse_blocks::block_sequence;
 
 /// What storing a tensor would cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,12 +55,21 @@ fn sampled_bytes(header: &Header, tensor: &SparseTensor) -> Result<u64, LayoutEr
     if tensor.nnz() <= 2 * SAMPLE {
         return exact_size(header, &Value::Sparse(tensor));
     }
-    let rank = header.shape.rank();
-    let axes: Vec<(usize, u64)> = match &header.layout {
-        Layout::SparseBlocks { block_shape, .. } => (0..rank)
-            .filter(|axis| block_shape[*axis] < header.shape.dims()[*axis])
-            .map(|axis| (axis, block_shape[axis]))
-            .collect(),
+    let (rank, dims) = (header.shape.rank(), header.shape.dims());
+    let mut header = header.clone();
+    let axes: Vec<(usize, u64)> = match &mut header.layout {
+        // Large blocks that follow each other in one order: as if they were one, sampled all over it.
+        Layout::SparseBlocks { block_shape, axis_order }
+            if !block_sequence(dims, block_shape, axis_order).is_empty()
+                && product(dims).is_some_and(|cells| cells <= i64::MAX as u64) =>
+        {
+            *block_shape = dims.iter().map(|dim| (*dim).max(1)).collect();
+            axis_order.iter().map(|axis| (*axis, 1)).collect()
+        }
+        Layout::SparseBlocks { block_shape, .. } => {
+            let cut = (0..rank).filter(|axis| block_shape[*axis] < dims[*axis]);
+            cut.map(|axis| (axis, block_shape[axis])).collect()
+        }
         Layout::FiberTree { axis_order } => axis_order.iter().map(|axis| (*axis, 1)).collect(),
         Layout::CompressedColumns { split } => {
             (*split..rank).chain(0..*split).map(|axis| (axis, 1)).collect()
@@ -73,7 +83,7 @@ fn sampled_bytes(header: &Header, tensor: &SparseTensor) -> Result<u64, LayoutEr
         Buffer::from_elements(&sample.columns.concat()),
         Buffer::from_slice(&sample.values),
     );
-    let header = Header { nnz: Some(sample.nnz() as u64), ..header.clone() };
+    header.nnz = Some(sample.nnz() as u64);
     let bytes = exact_size(&header, &Value::Sparse(&sample))?;
     Ok((bytes as f64 * tensor.nnz() as f64 / sample.nnz().max(1) as f64) as u64)
 }

@@ -192,9 +192,10 @@ fn in_slabs(
         None => (0..column.len()).for_each(look),
         Some(places) => places.iter().for_each(|i| look(*i)),
     }
-    // In the order of reversed bits, any first few of them are spread.
+    // In the order of reversed bits, any first few of them are spread; the middle one comes first.
     let mut spread: Vec<usize> = (0..found.len()).collect();
-    spread.sort_by_key(|k| k.reverse_bits());
+    let half = found.len().div_ceil(2);
+    spread.sort_by_key(|k| ((k + half) % found.len()).reverse_bits());
     let mut chosen: Vec<usize> = Vec::new();
     for k in spread {
         if chosen.len() >= aim {
