@@ -174,6 +174,6 @@ def _coordinates(coords: Array) -> Array:
         raise InvalidError(f"indices: row {row} has NaN on axis {axis}")
     if coords.size > 0 and coords.dtype.kind not in "iu":
         raise InvalidError(f"indices: expected integers, found {coords.dtype}")
-    if coords.dtype.kind == "u" and coords.size > 0 and coords.max() > np.iinfo(np.int64).max:
+    if coords.dtype.kind == "u" and coords.size > 0 and int(coords.max()) > np.iinfo(np.int64).max:
         raise InvalidError(f"indices: coordinate {coords.max()} is larger than any axis")
     return coords.astype(np.int64, copy=False)

@@ -5,7 +5,7 @@ use lacus_tensor::Index;
 use numpy::{PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use crate::errors::out_of_bounds;
 
@@ -31,21 +31,17 @@ fn index(item: &Bound<'_, PyAny>) -> PyResult<Index> {
     if let Ok(value) = item.cast::<PyBool>() {
         return Ok(Index::Mask { dims: Vec::new(), bits: vec![value.is_true()] });
     }
-    // Arrays of one element have `__index__` too, so arrays come first.
-    if item.cast::<PyUntypedArray>().is_ok()
-        || item.cast::<PyList>().is_ok()
-        || item.cast::<PyTuple>().is_ok()
-    {
+    // Scalars of numpy and tensors of torch say best themselves what they are: some that are true or false
+    // have `__index__`, too.
+    let is_sequence = item.cast::<PyList>().is_ok() || item.cast::<PyTuple>().is_ok();
+    if is_sequence || (item.cast::<PyInt>().is_err() && item.hasattr("__array__")?) {
         return array_index(item);
     }
     let py = item.py();
-    match item.call_method0("__index__") {
-        Ok(integer) => match integer.extract::<i64>() {
-            Ok(at) => Ok(Index::At(at)),
-            Err(_) => Err(out_of_bounds(py, "cannot fit 'int' into an index-sized integer")),
-        },
-        Err(_) if item.hasattr("__array__")? => array_index(item),
-        Err(_) => Err(unusable(py)),
+    let Ok(integer) = item.call_method0("__index__") else { return Err(unusable(py)) };
+    match integer.extract::<i64>() {
+        Ok(at) => Ok(Index::At(at)),
+        Err(_) => Err(out_of_bounds(py, "cannot fit 'int' into an index-sized integer")),
     }
 }
 
@@ -93,9 +89,10 @@ fn array_index(item: &Bound<'_, PyAny>) -> PyResult<Index> {
         }
         kind @ (b'i' | b'u') => {
             if kind == b'u' && array.dtype().itemsize() == 8 {
-                // Beyond any axis, and must not turn negative.
-                let array_max = numpy.call_method1("minimum", (&array, i64::MAX as u64))?;
-                array = numpy.call_method1("asarray", (array_max,))?.cast_into()?;
+                // What is beyond any axis must not turn negative.
+                let largest = numpy.getattr("uint64")?.call1((i64::MAX,))?;
+                let clipped = numpy.call_method1("minimum", (&array, largest))?;
+                array = numpy.call_method1("asarray", (clipped,))?.cast_into()?;
             }
             let longs = array.call_method1("astype", ("int64",))?;
             let longs: PyReadonlyArrayDyn<'_, i64> = longs.extract()?;

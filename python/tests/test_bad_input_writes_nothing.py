@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from workers import ENVIRONMENT
 
 import lacus
 
@@ -73,14 +74,16 @@ BAD_CALLS: list[tuple[str, Callable[[lacus.Dataset], object], type[Exception], s
     ("object dtype", lambda ds: ds.create_array("bad", (1,), object), lacus.InvalidError, "dtype object"),
     ("chunk rank", lambda ds: ds.put("bad", np.zeros((2, 2)), chunk_shape=(2,)), lacus.InvalidError, 'tensor "bad"'),
     ("scalar sparse", lambda ds: ds.put("bad", 5, layout="COO"), lacus.InvalidError, "rank 0"),
-    ("metadata", lambda ds: ds["x"].set_metadata([1]), lacus.InvalidError, "metadata must be a dict"),  # type: ignore[arg-type]
+    ("metadata", lambda ds: ds.put("bad", 1, metadata=[1]), lacus.InvalidError, "must be a dict"),  # type: ignore
     ("metadata of dataset", lambda ds: ds.set_metadata({"a": {1}}), lacus.InvalidError, "cannot be made JSON"),
     ("negative limit", lambda ds: ds.history(-1), lacus.InvalidError, "limit: -1 is negative"),
 ]
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [c[1:] for c in BAD_CALLS], ids=[c[0] for c in BAD_CALLS])
-def test_bad_calls(full: lacus.Dataset, call: Callable[[lacus.Dataset], object], kind: type[Exception], message: str) -> None:
+def test_bad_calls(
+    full: lacus.Dataset, call: Callable[[lacus.Dataset], object], kind: type[Exception], message: str
+) -> None:
     version, before = full.version, files(full)
     with pytest.raises(kind) as caught:
         call(full)
@@ -168,7 +171,8 @@ assert lacus.open(sys.argv[1])["small"][3] == 3
 
 def test_a_full_disk(full: lacus.Dataset) -> None:
     before = files(full)
-    found = subprocess.run([sys.executable, "-c", FULL_DISK, full.url], capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", FULL_DISK, full.url]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("full:") == 4, found.stdout
     assert "too large" in found.stdout

@@ -10,8 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import lacus
 from test_object_stores import FakeS3
+from workers import ENVIRONMENT
+
+import lacus
 
 # A value that takes minutes to write and no memory: one page of numbers, over and over.
 START = """
@@ -59,7 +61,7 @@ def interrupted(code: str, argument: str, times: int, after: float) -> tuple[str
     """Runs `code`, sends SIGINT some time after each "started", returns its output and how long each took."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-c", code, argument], stdout=subprocess.PIPE, stderr=errors, text=True
+            [sys.executable, "-c", code, argument], stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT
         )
         assert process.stdout is not None
         took, lines = [], []

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from workers import NEW, ROWS, write_until_killed
+from workers import ENVIRONMENT, NEW, ROWS, write_until_killed
 
 import lacus
 
@@ -131,7 +131,9 @@ def test_two_hundred_rounds(tmp_path: Path) -> None:
     # Processes of their own, with little in them, so that forks are quick.
     command = [sys.executable, __file__, str(tmp_path)]
     lanes = [
-        subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        )
         for seed in range(LANES)
     ]
     rounds = writes = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from workers import ENVIRONMENT
+
 import lacus
 
 PUT = """
@@ -36,6 +38,7 @@ assert np.array_equal(ds["x"][12345], page)
 
 
 def test_a_put_of_2_gib(ds: lacus.Dataset) -> None:
-    found = subprocess.run([sys.executable, "-c", PUT, ds.url], capture_output=True, text=True, timeout=240)
+    command = [sys.executable, "-c", PUT, ds.url]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=240, env=ENVIRONMENT)
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) < 512, f"{found.stdout} MiB"

@@ -1,7 +1,7 @@
 """Released `deltalake` and `polars` open a dataset at its path and find the same numbers.
 
-Nothing but docs/format.md and docs/format-chunks.md is used: a header row has a `dtype`, a chunk row a `codec`, a cell row
-of a COO tensor coordinates in c0, c1, … and its value in `int`, `float` or `real`.
+Nothing but docs/format.md and docs/format-chunks.md is used: a header row has a `dtype`, a chunk row a `codec`, a
+cell row of a COO tensor coordinates in c0, c1, … and its value in `int`, `float` or `real`.
 """
 
 from __future__ import annotations

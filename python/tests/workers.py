@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 import lacus
+
+#: For processes that start Python anew: they find what this one finds.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def put_many(url: str, prefix: str, count: int, options: dict[str, str] | None, barrier: Any) -> None:

@@ -213,7 +213,11 @@ pub(crate) fn write(out: &mut (impl Write + Seek), items: &[Item<'_>]) -> Result
             FileValue::Dense(tensor) => write_dense(&mut archive, item.name, tensor),
             FileValue::Sparse(tensor) => write_sparse(&mut archive, item.name, tensor),
         };
-        done.map_err(|fault| fault.in_member(item.name))?;
+        if let Err(fault) = done {
+            // Dropped, it would try to finish the archive once more and print that it cannot.
+            std::mem::forget(archive);
+            return Err(fault.in_member(item.name));
+        }
     }
     archive.finish().map(drop).map_err(zip_fault)
 }

@@ -1,14 +1,14 @@
 //! Writes a Parquet file of COO cells: one row a nonzero, plain columns for any SQL engine.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{
     ArrayRef, BinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, new_null_array,
 };
 use arrow::buffer::{Buffer as ArrowBuffer, ScalarBuffer};
 use lacus_io::{FileWriter, IoError, Store};
-use lacus_layout::{CellColumn, cell_column, values_to_floats, values_to_ints, values_to_reals};
+use lacus_layout::{CellColumn, cell_column, crc32c, values_to_floats, values_to_ints, values_to_reals};
 use lacus_tensor::SparseTensor;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -41,15 +41,20 @@ pub(crate) struct CellFileWriter {
 /// Lets the Parquet writer write to a [`FileWriter`], keeping the error it met.
 struct Sink {
     out: FileWriter,
-    failed: Option<IoError>,
+    failed: Arc<Mutex<Option<IoError>>>,
+    /// What was written since the tail began, once it has.
+    tail: Option<Vec<u8>>,
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(tail) = &mut self.tail {
+            tail.extend_from_slice(bytes);
+        }
         match self.out.append(bytes) {
             Ok(()) => Ok(bytes.len()),
             Err(e) => {
-                self.failed = Some(e);
+                self.failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
                 Err(std::io::Error::other("the file could not be written"))
             }
         }
@@ -71,8 +76,12 @@ impl CellFileWriter {
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(true, sample.is_some_and(has_many_values)))
             .with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(Sink { out, failed: None }, arrow_schema(), options)
-            .map_err(TableError::parquet(&path))?;
+        let writer = ArrowWriter::try_new_with_options(
+            Sink { out, failed: Arc::default(), tail: None },
+            arrow_schema(),
+            options,
+        )
+        .map_err(TableError::parquet(&path))?;
         Ok(CellFileWriter {
             path,
             writer,
@@ -206,10 +215,8 @@ impl CellFileWriter {
     }
 
     fn check<T>(&mut self, result: Result<T, parquet::errors::ParquetError>) -> Result<T, TableError> {
-        result.map_err(|e| match self.writer.inner_mut().failed.take() {
-            Some(io) => io.into(),
-            None => TableError::parquet(&self.path)(e),
-        })
+        let failed = Arc::clone(&self.writer.inner_mut().failed);
+        result.map_err(|e| cause(&failed, &self.path, e))
     }
 
     /// Completes the file. Called from a plain thread.
@@ -226,9 +233,22 @@ impl CellFileWriter {
         }
         let checks = KeyValue::new(CHECKS_KEY.to_owned(), render_checks(&self.checks));
         self.writer.append_key_value_metadata(checks);
-        let tags = FileTags { kind: FileKind::Cells, tail: 0, tensors: self.held };
-        let sink = self.writer.into_inner().map_err(TableError::parquet(&self.path))?;
+        let sink = self.writer.inner_mut();
+        let tail = sink.out.offset();
+        sink.tail = Some(Vec::new());
+        let failed = Arc::clone(&sink.failed);
+        let sink = self.writer.into_inner().map_err(|e| cause(&failed, &self.path, e))?;
+        let tail_crc = sink.tail.as_deref().map(crc32c);
+        let tags = FileTags { kind: FileKind::Cells, tail, tail_crc, tensors: self.held };
         Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))
+    }
+}
+
+/// What really went wrong when the Parquet writer reports an error: the file's failure, if there was one.
+fn cause(failed: &Mutex<Option<IoError>>, path: &str, error: parquet::errors::ParquetError) -> TableError {
+    match failed.lock().unwrap_or_else(|e| e.into_inner()).take() {
+        Some(io) => io.into(),
+        None => TableError::parquet(path)(error),
     }
 }
 

@@ -17,7 +17,7 @@ use arrow::array::{
 };
 use arrow::datatypes::Field;
 use lacus_io::{FileWriter, Reserved, Store};
-use lacus_layout::{Codec, Coords};
+use lacus_layout::{Codec, Coords, crc32c};
 use lacus_tensor::MAX_RANK;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -252,11 +252,13 @@ impl ChunkFileWriter {
             .parse_and_finish(&index)
             .map_err(TableError::parquet(&path))?;
         let body_end = body_end(&metadata);
-        self.out.append(&index[4..body_end])?;
-        let footer = relocated_footer(metadata, &self.groups, tail - 4, self.out.offset())
+        let mut last = index[4..body_end].to_vec();
+        let footer = relocated_footer(metadata, &self.groups, tail - 4, tail + last.len() as u64)
             .map_err(TableError::parquet(&path))?;
-        self.out.append(&footer)?;
-        let tags = FileTags { kind: FileKind::Chunks, tail, tensors: self.held };
+        last.extend_from_slice(&footer);
+        self.out.append(&last)?;
+        let tail_crc = Some(crc32c(&last));
+        let tags = FileTags { kind: FileKind::Chunks, tail, tail_crc, tensors: self.held };
         Ok(ClosedFile { path, out: self.out, stats: self.stats, tags })
     }
 }

@@ -68,6 +68,11 @@ pub enum TableError {
         /// The version it is pinned to.
         version: u64,
     },
+    /// There is a tensor of this name already.
+    NameTaken {
+        /// The name.
+        name: String,
+    },
     /// Somebody else changed the same thing first.
     Conflict {
         /// What was being written.
@@ -118,7 +123,9 @@ impl TableError {
             | TableError::Refused { .. }
             | TableError::ReadOnly { .. }
             | TableError::NewerFormat { .. } => ErrorKind::Invalid,
-            TableError::AlreadyExists { .. } | TableError::Conflict { .. } => ErrorKind::Conflict,
+            TableError::AlreadyExists { .. } | TableError::NameTaken { .. } | TableError::Conflict { .. } => {
+                ErrorKind::Conflict
+            }
             TableError::Corrupt { .. } => ErrorKind::Corrupt,
             TableError::Cancelled => ErrorKind::Unavailable,
             TableError::Log { kind, .. } => *kind,
@@ -174,6 +181,7 @@ impl fmt::Display for TableError {
             TableError::ReadOnly { version } => {
                 write!(f, "this handle is read-only (pinned to version {version}); open the branch to write")
             }
+            TableError::NameTaken { name } => write!(f, "there is a tensor {name:?} already"),
             TableError::Conflict { what, version } => {
                 write!(f, "{what} was changed by version {version} meanwhile; refresh and try again")
             }

@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use bytes::Bytes;
 use lacus_io::{Store, coalesce, fetch};
+use lacus_layout::crc32c;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -54,15 +55,21 @@ impl FileIndex {
         let path = entry.path().to_owned();
         let size = u64::try_from(entry.add.size).unwrap_or(0);
         let from = match entry.tags.kind {
-            FileKind::Chunks => entry.tags.tail.min(size),
-            _ => size.saturating_sub(TAIL_GUESS_BYTES),
+            FileKind::Chunks | FileKind::Cells => entry.tags.tail.min(size),
+            FileKind::Foreign => size.saturating_sub(TAIL_GUESS_BYTES),
         };
         let mut tail = Fetched::new(size);
-        tail.add(from, read(store, &path, from..size).await?);
+        let bytes = read(store, &path, from..size).await?;
+        if entry.tags.tail_crc.is_some_and(|crc| crc32c(&bytes) != crc) {
+            return Err(TableError::corrupt(&path, "the end of the file does not have its checksum"));
+        }
+        tail.add(from, bytes);
         let metadata = loop {
-            let parsed = ParquetMetaDataReader::new()
-                .with_page_index_policy(PageIndexPolicy::Optional)
-                .parse_and_finish(&tail);
+            let parsed = unless_panicking(|| {
+                ParquetMetaDataReader::new()
+                    .with_page_index_policy(PageIndexPolicy::Optional)
+                    .parse_and_finish(&tail)
+            });
             match (parsed, tail.take_missed()) {
                 (Ok(metadata), _) => break metadata,
                 (Err(_), Some(missing)) => tail.add(missing.start, read(store, &path, missing).await?),
@@ -131,7 +138,11 @@ impl FileIndex {
         })
         .await?;
         loop {
-            match (lacus_io::blocking(|| self.decode(&held, runs, names)), held.take_missed()) {
+            let decoded = lacus_io::blocking(|| {
+                let decode = || Ok(self.decode(&held, runs, names));
+                unless_panicking(decode).map_err(TableError::parquet(&self.path)).and_then(|batch| batch)
+            });
+            match (decoded, held.take_missed()) {
                 (Ok(batch), _) => return Ok(batch),
                 (Err(_), Some(missing)) => held.add(missing.start, read(store, &self.path, missing).await?),
                 (Err(e), None) => return Err(e),
@@ -274,6 +285,16 @@ impl FileIndex {
         }
         kept
     }
+}
+
+/// Runs the stock reader on bytes that nobody vouches for: it panics on some that contradict
+/// themselves, which is damage like any other.
+fn unless_panicking<T>(
+    work: impl FnOnce() -> Result<T, parquet::errors::ParquetError>,
+) -> Result<T, parquet::errors::ParquetError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(parquet::errors::ParquetError::General("the bytes contradict themselves".to_owned()))
+    })
 }
 
 async fn read(store: &Store, path: &str, range: Range<u64>) -> Result<Bytes, TableError> {

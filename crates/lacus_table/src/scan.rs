@@ -14,8 +14,10 @@ use crate::snapshot::{FileEntry, FileKind, FileTags, HeaderRow, Held};
 
 /// Reads which tensors a file holds, in which rows, and their header rows.
 pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableError> {
-    let mut entry =
-        FileEntry { add, tags: FileTags { kind: FileKind::Foreign, tail: 0, tensors: Vec::new() } };
+    let mut entry = FileEntry {
+        add,
+        tags: FileTags { kind: FileKind::Foreign, tail: 0, tail_crc: None, tensors: Vec::new() },
+    };
     let index = FileIndex::load(store, &entry).await?;
     let deleted = match entry.deletions() {
         Some(descriptor) => Some(crate::deletion::read(store, descriptor).await?),

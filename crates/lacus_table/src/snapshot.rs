@@ -36,8 +36,11 @@ pub(crate) enum FileKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTags {
     pub kind: FileKind,
-    /// Where the index columns begin: from here to the end is one request.
+    /// Where what describes the data begins: from here to the end is one request.
     pub tail: u64,
+    /// CRC-32C of the bytes from `tail` to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_crc: Option<u32>,
     pub tensors: Vec<Held>,
 }
 

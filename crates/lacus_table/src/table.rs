@@ -325,6 +325,7 @@ impl Table {
         let mut seen = std::collections::HashSet::new();
         for item in &items {
             check_name(&item.name)?;
+            check_metadata(item.metadata.as_ref())?;
             if !seen.insert(item.name.as_str()) {
                 return Err(TableError::BadName { name: item.name.clone(), why: "it is given twice" });
             }
@@ -396,8 +397,9 @@ impl Table {
     ) -> Result<u64, TableError> {
         self.writable().await?;
         check_name(name)?;
+        check_metadata(metadata.as_ref())?;
         if self.contains(name) {
-            return Err(TableError::Conflict { what: format!("tensor {name:?}"), version: self.version() });
+            return Err(TableError::NameTaken { name: name.to_owned() });
         }
         let header = choose_zeros(dtype, &shape, wish).map_err(TableError::of_tensor(name))?;
         let row = HeaderRow::new(&header, metadata.as_ref());
@@ -670,7 +672,7 @@ impl Table {
             return Ok(self.version());
         }
         if self.contains(to) {
-            return Err(TableError::Conflict { what: format!("tensor {to:?}"), version: self.version() });
+            return Err(TableError::NameTaken { name: to.to_owned() });
         }
         let copied =
             Copied { name: from.to_owned(), new_name: to.to_owned(), header: Some(header), only: None };
@@ -695,9 +697,7 @@ impl Table {
         options: &WriteOptions,
     ) -> Result<u64, TableError> {
         self.writable().await?;
-        if !metadata.is_object() {
-            return Err(TableError::refused("set metadata", "metadata must be a JSON object"));
-        }
+        check_metadata(Some(&metadata))?;
         let (key, row) = match name {
             Some(name) => {
                 let row = header_of(&self.snapshot, name).ok_or_else(|| self.no_such(name))?;
@@ -719,6 +719,13 @@ impl Table {
 
     pub(crate) fn parts(&self) -> (&Store, &World, &Cache, &Snapshot) {
         (&self.store, &self.world, &self.cache, &self.snapshot)
+    }
+}
+
+fn check_metadata(metadata: Option<&Json>) -> Result<(), TableError> {
+    match metadata {
+        Some(json) if !json.is_object() => Err(TableError::refused("metadata", "it must be a JSON object")),
+        _ => Ok(()),
     }
 }
 

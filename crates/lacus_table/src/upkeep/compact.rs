@@ -37,17 +37,13 @@ impl Table {
     pub async fn compact(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
         self.writable().await?;
         self.refresh().await?;
-        let mut last = None;
-        for _ in 0..ATTEMPTS {
+        for _ in 1..ATTEMPTS {
             match self.compact_once(options).await {
-                Err(error @ TableError::Conflict { .. }) => {
-                    last = Some(error);
-                    self.refresh().await?;
-                }
+                Err(TableError::Conflict { .. }) => self.refresh().await?,
                 other => return other,
-            }
+            };
         }
-        Err(last.unwrap_or(TableError::Cancelled))
+        self.compact_once(options).await
     }
 
     async fn compact_once(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
