@@ -133,6 +133,20 @@ impl LocalRoot {
         let _ = fs::remove_file(self.path.join(path));
     }
 
+    /// Puts a small file in place of an old one, safe against power loss.
+    pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), IoError> {
+        let failed = |e| IoError::from_os("write", path, e);
+        let full = self.path.join(path);
+        let beside = full.with_extension(format!("{}.new", std::process::id()));
+        if let Some(parent) = full.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::write(&beside, bytes).map_err(failed)?;
+        File::open(&beside).and_then(|f| f.sync_all()).map_err(failed)?;
+        fs::rename(&beside, &full).map_err(failed)?;
+        self.sync(&[path.to_owned()])
+    }
+
     /// Makes the named files and the directories they are in safe against power loss.
     pub fn sync(&self, paths: &[String]) -> Result<(), IoError> {
         let mut directories = std::collections::BTreeSet::new();

@@ -4,7 +4,7 @@
 //! the bytes are gathered into parts, and a task sends them while the next part fills.
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
@@ -28,28 +28,36 @@ pub struct FileWriter {
     path: String,
     offset: u64,
     sink: Option<Sink>,
+    /// Why the upload task gave up.
+    failed: Arc<Mutex<Option<IoError>>>,
 }
 
 enum Sink {
     Local(Arc<File>),
-    Remote { part: BytesMut, send: mpsc::Sender<Bytes>, task: JoinHandle<Result<(), IoError>> },
+    Remote { part: BytesMut, send: mpsc::Sender<Bytes>, task: JoinHandle<()> },
 }
 
 impl FileWriter {
     /// Starts a new file at `path`, which must not exist. `expected_bytes` (0 when unknown) lets a
     /// local file be allocated ahead. Must be called inside a tokio runtime.
     pub fn create(store: &Store, path: &str, expected_bytes: u64) -> Result<FileWriter, IoError> {
+        let failed = Arc::new(Mutex::new(None));
         let sink = match store.local() {
             Some(local) => Sink::Local(Arc::new(local.create(path, expected_bytes)?)),
             None => {
                 let location = Path::parse(path)
                     .map_err(|e| IoError::new(IoErrorKind::Invalid, "create", path, e.to_string()))?;
                 let (send, receive) = mpsc::channel(1);
-                let task = tokio::spawn(upload(store.clone(), location, receive));
+                let (store, failed) = (store.clone(), Arc::clone(&failed));
+                let task = tokio::spawn(async move {
+                    if let Err(error) = upload(store, location, receive).await {
+                        failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+                    }
+                });
                 Sink::Remote { part: BytesMut::new(), send, task }
             }
         };
-        Ok(FileWriter { store: store.clone(), path: path.to_owned(), offset: 0, sink: Some(sink) })
+        Ok(FileWriter { store: store.clone(), path: path.to_owned(), offset: 0, sink: Some(sink), failed })
     }
 
     /// Where the next byte goes.
@@ -72,7 +80,7 @@ impl FileWriter {
                     let take = rest.len().min(PART_BYTES - part.len());
                     part.extend_from_slice(&rest[..take]);
                     rest = &rest[take..];
-                    // A closed channel means the upload failed: `finish` reports how.
+                    // A closed channel means that the upload failed.
                     if part.len() == PART_BYTES && send.blocking_send(std::mem::take(part).freeze()).is_err()
                     {
                         return Err(self.closed());
@@ -100,6 +108,9 @@ impl FileWriter {
     }
 
     fn closed(&self) -> IoError {
+        if let Some(error) = self.failed.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            return error;
+        }
         IoError::new(IoErrorKind::Unavailable, "upload", self.path.as_str(), "the upload was given up")
     }
 
@@ -122,10 +133,15 @@ impl FileWriter {
                 // An empty part marks the end of the file; a dropped sender, an aborted one.
                 let _ = send.send(Bytes::new()).await;
                 drop(send);
-                task.await.map_err(|e| {
-                    IoError::new(IoErrorKind::Unavailable, "upload", self.path.as_str(), e.to_string())
-                })??;
-                Ok(self.offset)
+                let joined = task.await;
+                match (joined, self.failed.lock().unwrap_or_else(|e| e.into_inner()).take()) {
+                    (_, Some(error)) => Err(error),
+                    (Ok(()), None) => Ok(self.offset),
+                    (Err(e), None) => {
+                        let path = self.path.as_str();
+                        Err(IoError::new(IoErrorKind::Unavailable, "upload", path, e.to_string()))
+                    }
+                }
             }
             None => Err(self.closed()),
         }
@@ -187,7 +203,11 @@ async fn upload(store: Store, location: Path, mut receive: mpsc::Receiver<Bytes>
         if part.is_empty() {
             return parts.finish().await.map(|_| ()).map_err(failed);
         }
-        parts.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failed)?;
+        if let Err(error) = parts.wait_for_capacity(PARTS_IN_FLIGHT).await {
+            // Parts of an upload that is not completed are kept, and charged for, until it is aborted.
+            let _ = parts.abort().await;
+            return Err(failed(error));
+        }
         parts.put(part);
         next = match following.take() {
             Some(part) => Some(part),

@@ -25,6 +25,8 @@ pub struct Faults {
     pub put: u64,
     /// A put succeeds and its answer is lost.
     pub lost_answer: u64,
+    /// A put succeeds, its answer is lost, and the client's own retry finds the object there already.
+    pub refused_retry: u64,
     /// From this request on the process is dead: every request fails. 0 means never.
     pub crash_at: u64,
 }
@@ -91,6 +93,10 @@ impl ObjectStore for FlakyStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         self.check("put", self.faults.put)?;
         let result = self.inner.put_opts(location, payload, opts).await?;
+        if self.fails(self.faults.refused_retry) {
+            let source = "simulated fault: the retry of a put that got in".into();
+            return Err(object_store::Error::AlreadyExists { path: location.to_string(), source });
+        }
         match self.fails(self.faults.lost_answer) {
             true => Err(broken("the answer to a put was lost")),
             false => Ok(result),

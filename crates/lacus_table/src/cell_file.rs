@@ -239,7 +239,7 @@ impl CellFileWriter {
         let failed = Arc::clone(&sink.failed);
         let sink = self.writer.into_inner().map_err(|e| cause(&failed, &self.path, e))?;
         let tail_crc = sink.tail.as_deref().map(crc32c);
-        let tags = FileTags { kind: FileKind::Cells, tail, tail_crc, tensors: self.held };
+        let tags = FileTags { kind: FileKind::Cells, tail, tail_crc, deleted: 0, tensors: self.held };
         Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))
     }
 }

@@ -1,6 +1,7 @@
 //! Cells in runs: read, verified, ready to be made a tensor or to be copied.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use lacus_io::Store;
 use lacus_layout::{CellColumn, Header, cell_column};
 
@@ -48,7 +49,8 @@ pub(crate) async fn read_cells(
     runs: &[(u64, u64)],
 ) -> Result<Cells, TableError> {
     let checks = file.checks();
-    let runs = widened(runs, checks);
+    let wanted = runs;
+    let runs = widened(wanted, checks);
     let coordinates: Vec<String> = (0..header.shape.rank()).map(coordinate).collect();
     let value_column = value_column(header);
     let mut names: Vec<&str> = coordinates.iter().map(String::as_str).collect();
@@ -65,7 +67,7 @@ pub(crate) async fn read_cells(
     let axes = cells.axes();
     let (_, values) = cells.values();
     let mut at = 0;
-    for (first, count) in runs {
+    for &(first, count) in &runs {
         for check in overlapping(checks, first, count) {
             let from = at + (check.first - first) as usize;
             let rows = check.rows as usize;
@@ -79,5 +81,15 @@ pub(crate) async fn read_cells(
         }
         at += count as usize;
     }
-    Ok(cells)
+    if runs == wanted {
+        return Ok(cells);
+    }
+    // Rows beside the wanted ones were read for their checksum only.
+    let rows = runs.iter().flat_map(|&(first, count)| first..first + count);
+    let keep = BooleanArray::from_iter(rows.map(|row| {
+        let i = wanted.partition_point(|&(first, _)| first <= row);
+        Some(i > 0 && row < wanted[i - 1].0 + wanted[i - 1].1)
+    }));
+    let batch = filter_record_batch(&cells.batch, &keep).map_err(|e| bad(&e.to_string()))?;
+    Ok(Cells { batch, ..cells })
 }

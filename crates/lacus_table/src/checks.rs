@@ -53,7 +53,9 @@ pub(crate) fn parse_checks(text: &str) -> Option<Vec<Check>> {
     let checks: Vec<Check> = rows.into_iter().map(|(first, rows, crc)| Check { first, rows, crc }).collect();
     let ordered =
         checks.windows(2).all(|w| w[0].first.checked_add(w[0].rows).is_some_and(|end| end <= w[1].first));
-    ordered.then_some(checks)
+    let ends =
+        checks.last().is_none_or(|c| c.first.checked_add(c.rows).is_some_and(|end| end <= i64::MAX as u64));
+    (ordered && ends).then_some(checks)
 }
 
 /// The checksums that cover some of these rows.

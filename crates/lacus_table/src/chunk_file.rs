@@ -258,7 +258,7 @@ impl ChunkFileWriter {
         last.extend_from_slice(&footer);
         self.out.append(&last)?;
         let tail_crc = Some(crc32c(&last));
-        let tags = FileTags { kind: FileKind::Chunks, tail, tail_crc, tensors: self.held };
+        let tags = FileTags { kind: FileKind::Chunks, tail, tail_crc, deleted: 0, tensors: self.held };
         Ok(ClosedFile { path, out: self.out, stats: self.stats, tags })
     }
 }

@@ -21,7 +21,7 @@ use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
 use crate::log::{Action, Add, Remove, entry_path, parse_entry, render_entry};
-use crate::schema::{metadata_action, protocol_action};
+use crate::schema::protocol_action;
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
 use crate::stage::WriteOptions;
 use crate::stats::loosened;
@@ -34,6 +34,9 @@ const MAX_REWRITE_BYTES: u64 = 1 << 20;
 
 /// Log entries between log checkpoints: an open costs a quarter of a millisecond per entry.
 const CHECKPOINT_EVERY: u64 = 20;
+
+/// Where the newest version that is known to be safe against power loss is noted.
+const SYNCED: &str = "_lacus/synced";
 
 /// Rows that a commit replaces or removes.
 #[derive(Clone, Debug)]
@@ -102,8 +105,9 @@ impl Committer<'_> {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
             }
-            let mut actions = vec![Action::CommitInfo(self.commit_info(staged, options, operation))];
-            actions.extend(self.resolve(snapshot, staged, options, made).await?);
+            let mut actions = self.resolve(snapshot, staged, options, made).await?;
+            let only_adds = !actions.iter().any(|a| matches!(a, Action::Remove(_)));
+            actions.insert(0, Action::CommitInfo(self.commit_info(staged, options, operation, only_adds)));
             let version = snapshot.version + 1;
             *unsure = true;
             let put = self.store.put_new(&entry_path(version), render_entry(&actions)).await;
@@ -117,7 +121,10 @@ impl Committer<'_> {
                 Err(e) => {
                     // The entry may have been written before the answer was lost, or may yet be.
                     return match self.catch_up(snapshot, &staged.writes, operation).await {
-                        Ok(Some(version)) => Ok(version),
+                        Ok(Some(version)) => {
+                            self.after(snapshot, options).await?;
+                            Ok(version)
+                        }
                         _ => Err(e.into()),
                     };
                 }
@@ -168,23 +175,23 @@ impl Committer<'_> {
             let is_own = info.is_some_and(|i| i["operation"] == operation);
             if is_own {
                 won = Some(version);
-            } else if let Some(what) = clash(writes, info, &actions) {
+            } else if let Some(what) = clash(writes, info, &actions).filter(|_| won.is_none()) {
+                // What came after a commit of ours that stands is no longer our concern.
                 return Err(TableError::Conflict { what, version });
             }
-            let untagged = snapshot.apply(version, &actions)?;
-            scan_untagged(self.store, snapshot, untagged).await?;
+            follow(self.store, snapshot, version, &actions).await?;
             self.cache.trim(snapshot);
         }
     }
 
-    fn commit_info(&self, staged: &Staged, options: &WriteOptions, operation: &str) -> Json {
+    fn commit_info(&self, staged: &Staged, options: &WriteOptions, operation: &str, only_adds: bool) -> Json {
         json!({
             "timestamp": self.world.now_millis(),
             "operation": staged.op,
             "operationParameters": {},
             "engineInfo": concat!("lacus/", env!("CARGO_PKG_VERSION")),
             "userName": options.author.clone().unwrap_or_else(default_author),
-            "isBlindAppend": staged.supersede.is_empty(),
+            "isBlindAppend": only_adds,
             "lacus": {
                 "operation": operation,
                 "durable": options.durable,
@@ -229,8 +236,9 @@ impl Committer<'_> {
             }
             if !snapshot.deletion_vectors && !actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
                 actions.push(Action::Protocol(protocol_action(true)["protocol"].take()));
-                let metadata = metadata_action(&snapshot.table_id, snapshot.created_millis, true);
-                actions.push(Action::Metadata(metadata["metaData"].clone()));
+                let mut metadata = snapshot.metadata.clone();
+                metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
+                actions.push(Action::Metadata(metadata));
             }
             let mut dead = change.dead;
             if let Some(before) = self.cache.deleted(self.store, entry).await? {
@@ -241,7 +249,7 @@ impl Committer<'_> {
                 self.store.put_new(&path, bytes).await?;
                 made.push(path);
             }
-            let tags = FileTags { tensors: change.held, ..entry.tags.clone() };
+            let tags = FileTags { tensors: change.held, deleted: dead.len(), ..entry.tags.clone() };
             actions.push(Action::Add(Add {
                 deletion_vector: Some(encoded.descriptor),
                 data_change: staged.data_change,
@@ -270,7 +278,7 @@ impl Committer<'_> {
     ) -> Result<(), TableError> {
         match superseded {
             Supersede::Tensor(name) => {
-                let Some(state) = snapshot.tensor(name) else { return Ok(()) };
+                let Some(state) = snapshot.state(name) else { return Ok(()) };
                 for entry in &state.files {
                     let change = FileChange::of(changes, entry);
                     let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
@@ -390,41 +398,67 @@ impl Committer<'_> {
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
-            if let Err(error) = crate::log::write_log_checkpoint(self.store, snapshot.version).await {
+            if let Err(error) = self.checkpoint(snapshot.version).await {
                 tracing::warn!(version = snapshot.version, %error, "no log checkpoint was written");
             }
         }
         Ok(())
     }
 
-    /// Syncs everything since the last version that was made durable.
+    /// Writes a log checkpoint. It is synced at once: a torn one would keep the table from opening.
+    async fn checkpoint(&self, version: u64) -> Result<(), TableError> {
+        crate::log::write_log_checkpoint(self.store, version).await?;
+        let Some(local) = self.store.local() else { return Ok(()) };
+        let written = [
+            format!("_delta_log/{version:020}.checkpoint.parquet"),
+            "_delta_log/_last_checkpoint".to_owned(),
+        ];
+        Ok(lacus_io::blocking(|| local.sync(&written))?)
+    }
+
+    /// Syncs everything since the last version that is known to be synced. That version is noted
+    /// once the work is done: what an entry says of itself was written before.
     async fn sync(&self, version: u64) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
+        let noted = self.store.read_all(SYNCED).await.ok();
+        let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
         let mut paths = vec![entry_path(version)];
         let mut at = version;
         loop {
             let actions = parse_entry(at, &self.store.read_all(&entry_path(at)).await?)?;
-            let mut durable = false;
             for action in &actions {
-                match action {
-                    Action::Add(add) => {
-                        paths.push(add.path.clone());
-                        paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
-                    }
-                    Action::CommitInfo(info) => durable = info["lacus"]["durable"] == true,
-                    _ => {}
+                if let Action::Add(add) = action {
+                    paths.push(add.path.clone());
+                    paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
                 }
             }
             paths.push(entry_path(at));
-            if (durable && at != version) || at == 0 {
+            if at == 0 || noted.is_some_and(|noted| noted + 1 >= at) {
                 break;
             }
             at -= 1;
         }
         paths.sort();
         paths.dedup();
-        Ok(lacus_io::blocking(|| local.sync(&paths))?)
+        Ok(lacus_io::blocking(|| {
+            local.sync(&paths)?;
+            local.replace(SYNCED, version.to_string().as_bytes())
+        })?)
     }
+}
+
+/// Moves a snapshot on by one log entry, or not at all.
+pub(crate) async fn follow(
+    store: &Store,
+    snapshot: &mut Snapshot,
+    version: u64,
+    actions: &[Action],
+) -> Result<(), TableError> {
+    let mut next = snapshot.clone();
+    let untagged = next.apply(version, actions)?;
+    scan_untagged(store, &mut next, untagged).await?;
+    *snapshot = next;
+    Ok(())
 }
 
 /// Files that came without tags are read to make them.

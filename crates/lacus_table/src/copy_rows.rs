@@ -1,11 +1,13 @@
 //! Copies live rows into new files, without decoding a chunk: for compaction, small rewrites and
 //! renames.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use lacus_io::{Store, World};
-use lacus_layout::Layout;
+use lacus_layout::{EncodeChunks, EncodedChunk, Layout, LayoutError, Scratch};
 
 use crate::cell_file::CellFileWriter;
 use crate::cells::read_cells;
@@ -15,11 +17,14 @@ use crate::error::TableError;
 use crate::read::read_stored;
 use crate::schema::DATASET_ROW;
 use crate::snapshot::{HeaderRow, Snapshot};
-use crate::stage::{ChunkJob, Meter, Ready, WriteOptions, new_path, on_plain_thread, write_chunks};
+use crate::stage::{
+    ChunkJob, FILE_BYTES, Meter, Ready, WriteOptions, new_path, on_plain_thread, write_chunks,
+};
 use crate::tensor_index::{Cache, TensorIndex};
 
-/// Stored bytes held in memory at a time while copying.
-const COPY_BYTES: u64 = 64 << 20;
+/// Stored bytes read at a time while copying, and how many such groups are held.
+const GROUP_BYTES: u64 = 8 << 20;
+const GROUPS_HELD: usize = 3;
 
 /// Cells copied at a time.
 const COPY_ROWS: u64 = 1 << 20;
@@ -75,50 +80,100 @@ async fn copy_chunks(
     tensors: BTreeMap<&str, (&Copied, Option<Arc<TensorIndex>>)>,
     options: &WriteOptions,
 ) -> Result<Vec<StagedFile>, TableError> {
-    let meter = Meter::new(options, 0);
-    let mut files = Vec::new();
-    let mut jobs: Vec<ChunkJob<'static>> = Vec::new();
-    let mut held = 0;
+    let failed: Mutex<Option<TableError>> = Mutex::new(None);
+    let mut jobs = Vec::with_capacity(tensors.len());
     for (new_name, (copied, index)) in tensors {
-        let mut header = copied.header.clone();
         let wanted: Vec<usize> = match &index {
             Some(index) => (0..index.places.len())
                 .filter(|&i| is_wanted(copied, &index.files[index.places[i].file as usize].path))
                 .collect(),
             None => Vec::new(),
         };
-        let mut from = 0;
-        // At least once, for the header row of a tensor without chunks.
-        while from < wanted.len() || header.is_some() {
-            let mut to = from;
-            while let Some(index) = index.as_ref().filter(|_| to < wanted.len() && held < COPY_BYTES) {
-                held += index.places[wanted[to]].bytes;
-                to += 1;
+        let (encoder, value_bytes): (Box<dyn EncodeChunks + '_>, u64) = match index {
+            Some(index) => {
+                let bytes = wanted.iter().map(|&i| index.places[i].bytes).sum();
+                (Box::new(Stored::new(store, index, wanted, &failed)), bytes)
             }
-            let mut chunks = Vec::with_capacity(to - from);
-            if let Some(index) = &index {
-                let stored = read_stored(store, index, &wanted[from..to]).await?;
-                for (&i, bytes) in wanted[from..to].iter().zip(stored) {
-                    let place = &index.places[i];
-                    chunks.push((index.chunks.coords(i), place.codec, place.crc, bytes));
-                }
-            }
-            jobs.push(ChunkJob {
-                name: new_name.to_owned(),
-                header: header.take(),
-                encoder: Box::new(Ready { chunks }),
-                value_bytes: held,
-                expected_bytes: 0,
-            });
-            from = to;
-            if held >= COPY_BYTES {
-                files.extend(write_chunks(store, world, std::mem::take(&mut jobs), options, &meter).await?);
+            None => (Box::new(Ready { chunks: Vec::new() }), 0),
+        };
+        let (name, header) = (new_name.to_owned(), copied.header.clone());
+        jobs.push(ChunkJob { name, header, encoder, value_bytes, expected_bytes: 0 });
+    }
+    let total = jobs.iter().map(|job| job.value_bytes).sum();
+    let written = write_chunks(store, world, jobs, options, &Meter::new(options, total)).await;
+    match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        Some(error) => Err(error),
+        None => written,
+    }
+}
+
+/// Chunks that are stored already, read a group at a time as their turn comes.
+struct Stored<'a> {
+    store: &'a Store,
+    runtime: tokio::runtime::Handle,
+    index: Arc<TensorIndex>,
+    wanted: Vec<usize>,
+    /// Where each group begins in `wanted`.
+    groups: Vec<usize>,
+    /// The groups read last.
+    read: Mutex<VecDeque<(usize, Vec<Bytes>)>>,
+    failed: &'a Mutex<Option<TableError>>,
+}
+
+impl<'a> Stored<'a> {
+    fn new(
+        store: &'a Store,
+        index: Arc<TensorIndex>,
+        wanted: Vec<usize>,
+        failed: &'a Mutex<Option<TableError>>,
+    ) -> Stored<'a> {
+        let mut groups = vec![0];
+        let mut held = 0;
+        for (at, &i) in wanted.iter().enumerate() {
+            if held >= GROUP_BYTES {
+                groups.push(at);
                 held = 0;
             }
+            held += index.places[i].bytes;
         }
+        let (runtime, read) = (tokio::runtime::Handle::current(), Mutex::default());
+        Stored { store, runtime, index, wanted, groups, read, failed }
     }
-    files.extend(write_chunks(store, world, jobs, options, &meter).await?);
-    Ok(files)
+
+    fn bytes(&self, at: usize) -> Result<Bytes, TableError> {
+        let group = self.groups.partition_point(|&start| start <= at) - 1;
+        let start = self.groups[group];
+        let mut read = self.read.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, bytes)) = read.iter().find(|(g, _)| *g == group) {
+            return Ok(bytes[at - start].clone());
+        }
+        let end = self.groups.get(group + 1).copied().unwrap_or(self.wanted.len());
+        let bytes = self.runtime.block_on(read_stored(self.store, &self.index, &self.wanted[start..end]))?;
+        let found = bytes[at - start].clone();
+        read.push_back((group, bytes));
+        if read.len() > GROUPS_HELD {
+            read.pop_front();
+        }
+        Ok(found)
+    }
+}
+
+impl EncodeChunks for Stored<'_> {
+    fn len(&self) -> usize {
+        self.wanted.len()
+    }
+
+    fn encode<'a>(&'a self, i: usize, _: &'a mut Scratch) -> Result<EncodedChunk<'a>, LayoutError> {
+        let bytes = self.bytes(i).map_err(|e| {
+            let detail = e.to_string();
+            self.failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
+            LayoutError::Corrupt { what: "stored chunk", detail }
+        })?;
+        let place = &self.index.places[self.wanted[i]];
+        let coords = self.index.chunks.coords(self.wanted[i]);
+        let bytes = Cow::Owned(Vec::from(bytes));
+        Ok(EncodedChunk { coords, codec: place.codec, crc: place.crc, bytes, nnz: 1 })
+    }
 }
 
 async fn copy_cells(
@@ -130,6 +185,7 @@ async fn copy_cells(
     if tensors.is_empty() {
         return Ok(Vec::new());
     }
+    let mut closed = Vec::new();
     let mut writer = CellFileWriter::create(store, new_path(world), None)?;
     for (new_name, (copied, index)) in tensors {
         if let Some(header) = &copied.header {
@@ -144,6 +200,10 @@ async fn copy_cells(
                 if options.cancelled() {
                     return Err(TableError::Cancelled);
                 }
+                if writer.bytes() >= FILE_BYTES {
+                    closed.push(on_plain_thread(|| writer.close())?);
+                    writer = CellFileWriter::create(store, new_path(world), None)?;
+                }
                 let cells = read_cells(store, file, &index.header, &[piece]).await?;
                 writer = on_plain_thread(|| {
                     writer.batches(new_name, &cells.axes(), cells.values()).map(|()| writer)
@@ -151,6 +211,10 @@ async fn copy_cells(
             }
         }
     }
-    let closed = on_plain_thread(|| writer.close())?;
-    Ok(vec![closed.finish(options.durable).await?])
+    closed.push(on_plain_thread(|| writer.close())?);
+    let mut files = Vec::new();
+    for file in closed {
+        files.push(file.finish(options.durable).await?);
+    }
+    Ok(files)
 }

@@ -92,6 +92,11 @@ pub enum TableError {
         /// What is wrong with it.
         what: String,
     },
+    /// A fault in Lacus itself.
+    Fault {
+        /// What happened.
+        what: String,
+    },
     /// The caller cancelled the operation.
     Cancelled,
     /// The Delta log could not be read or written.
@@ -127,6 +132,7 @@ impl TableError {
                 ErrorKind::Conflict
             }
             TableError::Corrupt { .. } => ErrorKind::Corrupt,
+            TableError::Fault { .. } => ErrorKind::Internal,
             TableError::Cancelled => ErrorKind::Unavailable,
             TableError::Log { kind, .. } => *kind,
         }
@@ -189,6 +195,7 @@ impl fmt::Display for TableError {
                 write!(f, "this dataset needs a newer Lacus: {what}")
             }
             TableError::Corrupt { path, what } => write!(f, "{what} ({path})"),
+            TableError::Fault { what } => write!(f, "a fault in lacus: {what}"),
             TableError::Cancelled => write!(f, "cancelled; nothing was written"),
             TableError::Log { what, .. } => write!(f, "Delta log: {what}"),
         }

@@ -126,7 +126,8 @@ impl FileIndex {
         runs: &[(u64, u64)],
         names: &[&str],
     ) -> Result<RecordBatch, TableError> {
-        let wanted = self.wanted_ranges(runs, names);
+        let wanted = unless_panicking(|| Ok(self.wanted_ranges(runs, names)))
+            .map_err(TableError::parquet(&self.path))?;
         let mut held = self.tail.clone();
         let missing: Vec<(usize, Range<u64>)> =
             wanted.into_iter().filter(|range| !held.holds(range)).map(|range| (0, range)).collect();
@@ -243,6 +244,11 @@ impl FileIndex {
     /// Narrows `runs` to the pages whose `name` column can lie in `bounds` (half open), by the page
     /// statistics. Pages without statistics stay.
     pub(crate) fn prune(&self, runs: &[(u64, u64)], name: &str, bounds: (i64, i64)) -> Vec<(u64, u64)> {
+        // Pruning is a favour: where the page index makes no sense, everything is read.
+        unless_panicking(|| Ok(self.pruned(runs, name, bounds))).unwrap_or_else(|_| runs.to_vec())
+    }
+
+    fn pruned(&self, runs: &[(u64, u64)], name: &str, bounds: (i64, i64)) -> Vec<(u64, u64)> {
         let metadata = self.parquet();
         let mut kept: Vec<(u64, u64)> = Vec::new();
         let mut keep = |from: u64, to: u64| match kept.last_mut() {

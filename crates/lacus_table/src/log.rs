@@ -127,13 +127,21 @@ fn percent_decoded(path: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Paths are URIs in the log. Lacus' own have nothing to encode, other tools' may.
+fn percent_encoded(path: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/=:@+,".contains(&b);
+    path.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
 /// Renders actions as a log entry.
 pub(crate) fn render_entry(actions: &[Action]) -> Bytes {
     let mut text = String::new();
     for action in actions {
         let line = match action {
-            Action::Add(add) => json!({"add": add}),
-            Action::Remove(remove) => json!({"remove": remove}),
+            Action::Add(add) => json!({"add": Add { path: percent_encoded(&add.path), ..add.clone() }}),
+            Action::Remove(remove) => {
+                json!({"remove": Remove { path: percent_encoded(&remove.path), ..remove.clone() }})
+            }
             Action::Protocol(p) => json!({"protocol": p}),
             Action::Metadata(m) => json!({"metaData": m}),
             Action::CommitInfo(info) => json!({"commitInfo": info}),

@@ -5,8 +5,8 @@
 //!                                          └ object store: merged requests, many in flight
 //! ```
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type, Int64Type};
@@ -110,8 +110,10 @@ fn grid_chunks(index: &TensorIndex) -> Option<u64> {
 }
 
 pub(crate) fn threads_for(bytes: u64) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    usize::try_from(bytes / BYTES_PER_THREAD).unwrap_or(usize::MAX).clamp(1, cores)
+    // Asking opens several files, which costs more than a small read.
+    static CORES: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    usize::try_from(bytes / BYTES_PER_THREAD).unwrap_or(usize::MAX).clamp(1, *CORES)
 }
 
 /// A page to read, and the chunks wanted from it.
@@ -127,6 +129,12 @@ fn page_tasks(index: &TensorIndex, wanted: &[usize]) -> Result<Vec<PageTask>, Ta
     for &i in wanted {
         let Place { file, row, .. } = index.places[i];
         let known = &index.files[file as usize];
+        if !known.has_plain_pages() {
+            // Read by the book, so where its page lies does not matter.
+            let page = DataPage { first_row: row, offset: 0, bytes: 0 };
+            tasks.push(PageTask { file, page, chunks: vec![(i, 0)] });
+            continue;
+        }
         let (page, within) = known
             .data_page(row)
             .ok_or_else(|| TableError::corrupt(&known.path, format!("row {row} has no data page")))?;

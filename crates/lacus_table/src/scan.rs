@@ -16,7 +16,7 @@ use crate::snapshot::{FileEntry, FileKind, FileTags, HeaderRow, Held};
 pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableError> {
     let mut entry = FileEntry {
         add,
-        tags: FileTags { kind: FileKind::Foreign, tail: 0, tail_crc: None, tensors: Vec::new() },
+        tags: FileTags { kind: FileKind::Foreign, tail: 0, tail_crc: None, deleted: 0, tensors: Vec::new() },
     };
     let index = FileIndex::load(store, &entry).await?;
     let deleted = match entry.deletions() {

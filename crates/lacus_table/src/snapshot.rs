@@ -21,7 +21,7 @@ use crate::schema::{DATASET_ROW, FORMAT, FORMAT_PROPERTY};
 pub(crate) const TAG: &str = "lacus";
 
 /// What kind of rows a file holds, which decides how it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FileKind {
     /// Chunk rows, written by Lacus: blobs in front, index columns at the tail.
@@ -41,7 +41,20 @@ pub(crate) struct FileTags {
     /// CRC-32C of the bytes from `tail` to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_crc: Option<u32>,
+    /// How many rows were deleted when these tags were made. Tags that another tool carried over to
+    /// another deletion vector are not believed.
+    #[serde(default)]
+    pub deleted: u64,
     pub tensors: Vec<Held>,
+}
+
+impl FileTags {
+    /// Whether every run of rows ends where a file can end.
+    fn are_sane(&self) -> bool {
+        let runs = self.tensors.iter().flat_map(|held| &held.rows);
+        runs.into_iter()
+            .all(|(first, count)| first.checked_add(*count).is_some_and(|end| end <= i64::MAX as u64))
+    }
 }
 
 /// What a file holds of one tensor.
@@ -142,8 +155,10 @@ impl TensorState {
 pub(crate) struct Snapshot {
     pub version: u64,
     pub deletion_vectors: bool,
-    pub table_id: String,
-    pub created_millis: i64,
+    /// The table's `metaData` action, as it is.
+    pub metadata: Json,
+    /// What a writer would have to know that Lacus does not, if anything.
+    pub unknown_to_writers: Option<String>,
     pub files: BTreeMap<String, Arc<FileEntry>>,
     tensors: BTreeMap<String, TensorState>,
 }
@@ -154,8 +169,8 @@ impl Snapshot {
         let mut snapshot = Snapshot {
             version: replayed.version,
             deletion_vectors: false,
-            table_id: String::new(),
-            created_millis: 0,
+            metadata: Json::Null,
+            unknown_to_writers: None,
             files: BTreeMap::new(),
             tensors: BTreeMap::new(),
         };
@@ -179,7 +194,14 @@ impl Snapshot {
             let what = format!("reader version {reader} with features {unknown:?}");
             return Err(TableError::NewerFormat { what });
         }
-        self.deletion_vectors = features("writerFeatures").iter().any(|f| f == "deletionVectors");
+        let writer = protocol["minWriterVersion"].as_i64().unwrap_or(2);
+        let needed = features("writerFeatures");
+        self.deletion_vectors = needed.iter().any(|f| f == "deletionVectors");
+        let known = ["deletionVectors", "appendOnly", "invariants"];
+        let unknown: Vec<&String> = needed.iter().filter(|f| !known.contains(&f.as_str())).collect();
+        let is_known = writer <= 2 || (writer == 7 && unknown.is_empty());
+        self.unknown_to_writers =
+            (!is_known).then(|| format!("writer version {writer} with features {unknown:?}"));
         Ok(())
     }
 
@@ -198,15 +220,16 @@ impl Snapshot {
             }
             Some(_) => {}
         }
-        self.table_id = metadata["id"].as_str().unwrap_or_default().to_owned();
-        self.created_millis = metadata["createdTime"].as_i64().unwrap_or_default();
+        self.metadata = metadata.clone();
         Ok(())
     }
 
     /// Adds a file, or gives it back when it carries no tags.
     fn add(&mut self, add: Add) -> Option<Add> {
         let tag = add.tags.as_ref().and_then(|t| t.get(TAG)).and_then(|t| t.as_deref());
-        match tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok()) {
+        let deleted = add.deletion_vector.as_ref().map_or(0, |dv| u64::try_from(dv.cardinality).unwrap_or(0));
+        let tags = tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok());
+        match tags.filter(|tags| tags.deleted == deleted && tags.are_sane()) {
             Some(tags) => {
                 self.insert(FileEntry { add, tags });
                 None

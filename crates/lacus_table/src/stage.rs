@@ -8,6 +8,7 @@
 //! Nothing written here is visible: a file counts from the log entry on that names it. When a
 //! writer dies, its files stay behind unseen until a clean-up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -237,7 +238,10 @@ fn encode_in_order<'r>(
             if i >= count {
                 return;
             }
-            match one(i, &mut scratch) {
+            // A thread that panics must not leave the others waiting for its turn.
+            let caught = catch_unwind(AssertUnwindSafe(|| one(i, &mut scratch)));
+            let what = || format!("encoding chunk {i} of tensor {:?} panicked", job.name);
+            match caught.unwrap_or_else(|_| Err(TableError::Fault { what: what() })) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {

@@ -7,7 +7,7 @@ use lacus_layout::{Choice, Header, Layout, LayoutError, Value, Wish, choose_dens
 use lacus_tensor::{DType, Index, Selection, Shape, SparseTensor, Tensor, TensorRef};
 use serde_json::{Value as Json, json};
 
-use crate::commit::{Committer, Staged, Supersede, header_of, scan_untagged};
+use crate::commit::{Committer, Staged, Supersede, follow, header_of, scan_untagged};
 use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
@@ -231,8 +231,7 @@ impl Table {
                 Err(e) if e.is_not_found() => break,
                 Err(e) => return Err(e.into()),
             };
-            let untagged = self.snapshot.apply(version, &parse_entry(version, &bytes)?)?;
-            scan_untagged(&self.store, &mut self.snapshot, untagged).await?;
+            follow(&self.store, &mut self.snapshot, version, &parse_entry(version, &bytes)?).await?;
         }
         self.cache.trim(&self.snapshot);
         Ok(self.version())
@@ -310,6 +309,9 @@ impl Table {
         if self.read_only {
             return Err(TableError::ReadOnly { version: self.version() });
         }
+        if let Some(what) = &self.snapshot.unknown_to_writers {
+            return Err(TableError::NewerFormat { what: what.clone() });
+        }
         Ok(ensure_conditional_put(&self.store, &self.world).await?)
     }
 
@@ -373,7 +375,7 @@ impl Table {
             }
         }
         let names: Vec<String> = items.iter().map(|i| i.name.clone()).collect();
-        let supersede = names.iter().filter(|n| self.contains(n)).cloned().map(Supersede::Tensor).collect();
+        let supersede = names.iter().cloned().map(Supersede::Tensor).collect();
         let staged = Staged {
             op: "PUT",
             files,

@@ -15,7 +15,7 @@ use crate::deletion::{self, Descriptor};
 use crate::error::TableError;
 use crate::file_index::FileIndex;
 use crate::schema::{column, coordinate};
-use crate::snapshot::{FileEntry, Snapshot, TensorState};
+use crate::snapshot::{FileEntry, FileKind, Snapshot, TensorState};
 
 /// A chunk row: its file (by number), its row there, how to read it.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ type Versioned = (TensorState, Arc<TensorIndex>);
 /// goes stale; a tensor's entry is used only for the very files it was made from.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    files: Shared<String, Arc<FileIndex>>,
+    files: Shared<(String, FileKind), Arc<FileIndex>>,
     deletions: Shared<Descriptor, Arc<RoaringTreemap>>,
     tensors: Shared<String, Versioned>,
 }
@@ -81,7 +81,7 @@ impl Cache {
 
     /// Forgets what a newer snapshot no longer holds.
     pub(crate) fn trim(&self, snapshot: &Snapshot) {
-        self.files.retain(|path| snapshot.files.contains_key(path));
+        self.files.retain(|(path, _)| snapshot.files.contains_key(path));
         self.tensors.retain(|name| snapshot.tensor(name).is_some());
         let live: std::collections::HashSet<&Descriptor> =
             snapshot.files.values().filter_map(|f| f.deletions()).collect();
@@ -89,12 +89,12 @@ impl Cache {
     }
 
     pub(crate) async fn file(&self, store: &Store, entry: &FileEntry) -> Result<Arc<FileIndex>, TableError> {
-        let path = entry.path().to_owned();
-        if let Some(index) = self.files.get(&path) {
+        let key = (entry.path().to_owned(), entry.tags.kind);
+        if let Some(index) = self.files.get(&key) {
             return Ok(index);
         }
         let index = Arc::new(FileIndex::load(store, entry).await?);
-        self.files.put(path, Arc::clone(&index));
+        self.files.put(key, Arc::clone(&index));
         Ok(index)
     }
 
@@ -168,6 +168,12 @@ impl Cache {
         }
         if rows.windows(2).any(|pair| pair[0].0 > pair[1].0) {
             rows.sort_unstable_by_key(|(coords, _)| *coords);
+        }
+        if !index.header.layout.is_sparse() {
+            // With every chunk in the grid, as many chunks as places mean that none is missing.
+            for (coords, _) in &rows {
+                lacus_layout::chunk_extent(&index.header, coords).map_err(TableError::of_tensor(name))?;
+            }
         }
         let coords = (0..columns).map(|k| rows.iter().map(|(c, _)| c[k]).collect()).collect();
         if !is_cells {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lacus_io::Store;
-use lacus_layout::Wish;
+use lacus_layout::{Value, Wish};
 use lacus_simulation::{Dice, Faults, FlakyStore, seeded_world};
-use lacus_table::{At, Table};
+use lacus_table::{At, Put, Table, WriteOptions};
 use lacus_tensor::DType;
 use object_store::memory::InMemory;
 
@@ -50,7 +50,7 @@ async fn run(seed: u64, faults: Faults) {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_requests_fail() {
     for seed in 0..12 {
-        run(seed, Faults { read: 40, put: 8, lost_answer: 8, crash_at: 0 }).await;
+        run(seed, Faults { read: 40, put: 8, lost_answer: 8, ..Faults::default() }).await;
     }
 }
 
@@ -58,5 +58,46 @@ async fn when_requests_fail() {
 async fn when_the_process_dies() {
     for seed in 0..40 {
         run(seed, Faults { crash_at: 5 + seed * 7, ..Faults::default() }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn when_a_retried_put_meets_itself_and_another_writer() {
+    for seed in 0..6 {
+        let memory: Arc<dyn object_store::ObjectStore> = Arc::new(InMemory::new());
+        Table::create(store(Arc::clone(&memory)), seeded_world(seed)).await.unwrap();
+        let mut writers = Vec::new();
+        for w in 0..3u64 {
+            let faults = Faults { refused_retry: 2, ..Faults::default() };
+            let flaky = Arc::new(FlakyStore::new(Arc::clone(&memory), faults, seed * 10 + w));
+            let world = seeded_world(seed * 100 + w + 1);
+            let mut table = Table::open(store(flaky), world, At::Tip).await.unwrap();
+            let runtime = tokio::runtime::Handle::current();
+            writers.push(std::thread::spawn(move || {
+                let dice = Dice::new(seed + w);
+                runtime.block_on(async {
+                    for i in 0..10 {
+                        // Two tensors in one commit: another writer replaces one of them only.
+                        let tensor = random_tensor(&dice, DType::I32, &[20, 30], 2);
+                        let own = format!("own{w}-{i}");
+                        let items = [own.as_str(), "shared"].map(|name| Put {
+                            name: name.to_owned(),
+                            value: Value::Dense(tensor.as_ref()),
+                            wish: Wish::default(),
+                            metadata: None,
+                        });
+                        let _ = table.put(items.into(), &WriteOptions::default()).await;
+                        let _ = table.refresh().await;
+                    }
+                });
+            }));
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        let table = Table::open(store(memory), seeded_world(seed), At::Tip).await.unwrap();
+        assert!(table.version() > 5, "seed {seed}: hardly a commit got in");
+        let report = table.doctor(&WriteOptions::default()).await.unwrap();
+        assert_eq!(report.damage, [], "seed {seed}");
     }
 }
