@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
@@ -25,7 +25,7 @@ pub struct Faults {
     pub put: u64,
     /// A put succeeds and its answer is lost.
     pub lost_answer: u64,
-    /// A put succeeds, its answer is lost, and the client's own retry finds the object there already.
+    /// A conditional put succeeds, its answer is lost, and the client's own retry finds the object there already.
     pub refused_retry: u64,
     /// From this request on the process is dead: every request fails. 0 means never.
     pub crash_at: u64,
@@ -92,8 +92,9 @@ impl fmt::Display for FlakyStore {
 impl ObjectStore for FlakyStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         self.check("put", self.faults.put)?;
+        let is_conditional = matches!(opts.mode, PutMode::Create);
         let result = self.inner.put_opts(location, payload, opts).await?;
-        if self.fails(self.faults.refused_retry) {
+        if is_conditional && self.fails(self.faults.refused_retry) {
             let source = "simulated fault: the retry of a put that got in".into();
             return Err(object_store::Error::AlreadyExists { path: location.to_string(), source });
         }
