@@ -1,0 +1,67 @@
+"""Lance: one row per item, as a list of fixed size, or as binary, which it compresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+from contender import DenseContender
+
+DISTRIBUTION = "pylance"
+
+
+def dense() -> list[DenseContender]:
+    return [LanceLists(), LanceBinary()]
+
+
+class LanceLists(DenseContender):
+    name = "Lance, lists"
+    family = "lance"
+
+    def prepare(self, value: np.ndarray) -> pa.Table:
+        self._item = value.shape[1:]
+        return pa.table({"photos": self._column(value.reshape(len(value), -1))})
+
+    def _column(self, rows: np.ndarray) -> pa.Array:
+        return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+
+    def write(self, path: Path, value: pa.Table) -> None:
+        lance.write_dataset(value, str(path))
+
+    def open(self, path: Path) -> lance.LanceDataset:
+        dataset = lance.dataset(str(path))
+        self.note = f"a row of {dataset.schema.field('photos').type} per item, format {dataset.data_storage_version}"
+        return dataset
+
+    def select(self, handle: lance.LanceDataset, selection: Any) -> np.ndarray:
+        if isinstance(selection, tuple):
+            items, *inner = selection
+            return self.select(handle, items)[:, *inner].copy()
+        if selection == slice(None):
+            return self._array(handle.to_table())
+        start, stop, _ = selection.indices(handle.count_rows())
+        # Faster than `take` for neighbours.
+        return self._array(handle.to_table(offset=start, limit=stop - start))
+
+    def _array(self, table: pa.Table) -> np.ndarray:
+        rows = table.column("photos").combine_chunks()
+        return rows.flatten().to_numpy(zero_copy_only=True).reshape(-1, *self._item)
+
+
+class LanceBinary(LanceLists):
+    name = "Lance, binary"
+    kind = "compressed"
+
+    def _column(self, rows: np.ndarray) -> pa.Array:
+        offsets = np.arange(0, rows.nbytes + 1, rows.shape[1])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(rows), buffers)
+
+    def _array(self, table: pa.Table) -> np.ndarray:
+        rows = table.column("photos").combine_chunks()
+        offsets = np.frombuffer(rows.buffers()[1], np.int64)[rows.offset :]
+        bytes_ = np.frombuffer(rows.buffers()[2], np.uint8)
+        return bytes_[offsets[0] : offsets[len(rows)]].reshape(-1, *self._item)

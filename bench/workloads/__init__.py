@@ -1,0 +1,1 @@
+"""The workloads: what is stored, and what is then done with it."""
