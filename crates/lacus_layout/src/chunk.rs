@@ -196,6 +196,10 @@ pub struct Scratch {
     pub(crate) gathered: Vec<u8>,
     /// Shuffled elements.
     pub(crate) shuffled: Vec<u8>,
+    /// Columns of folded coordinates.
+    pub(crate) tuples: Vec<Vec<u64>>,
+    /// Words to sort, and room to sort them.
+    pub(crate) words: [Vec<u64>; 2],
     /// What `encode` hands out.
     pub(crate) out: Vec<u8>,
 }

@@ -45,6 +45,7 @@ use crate::chunk::{ChunkIndex, Coords, EncodeChunks};
 use crate::error::LayoutError;
 use crate::levels::Levels;
 use crate::order::reorder;
+use crate::packed::Effort;
 use crate::reach::{Place, Reach};
 use crate::runs::{Run, Runs, cut};
 
@@ -76,6 +77,7 @@ impl Matrix<'_> {
     pub(crate) fn encoder<'t>(
         &self,
         tensor: &'t SparseTensor,
+        effort: Effort,
     ) -> Result<Box<dyn EncodeChunks + 't>, LayoutError> {
         let levels = self.levels();
         let columns: Vec<&[i64]> = (0..tensor.shape().rank()).map(|axis| tensor.axis(axis)).collect();
@@ -93,7 +95,7 @@ impl Matrix<'_> {
             Run { coords: Coords::of([first[0][0], minor]), places }
         });
         let runs = runs.collect();
-        Ok(Box::new(Runs::new(tensor, order, runs, move |_: &Coords| Ok(levels.clone()))?))
+        Ok(Box::new(Runs::new(tensor, order, runs, effort, move |_: &Coords| Ok(levels.clone()))?))
     }
 
     /// Which rows of the index a selection wants.

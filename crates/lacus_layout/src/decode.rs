@@ -95,11 +95,13 @@ pub fn decode_sparse(
     packer.read_values(&mut reader, header.dtype, &mut values)?;
     reader.finish()?;
     if let Some(order) = order {
-        values = gather(&values, width, &order);
+        values = gather(&values, width, order.iter().copied());
     }
     match picked {
         Picked::All(coords) => Ok(SparsePart { coords, values }),
-        Picked::Some(places, coords) => Ok(SparsePart { coords, values: gather(&values, width, &places) }),
+        Picked::Some(places, coords) => {
+            Ok(SparsePart { coords, values: gather(&values, width, places.iter().copied()) })
+        }
         Picked::Listed => pick_listed(header.dtype, &header.shape, selection, &columns, &values),
     }
 }
@@ -150,7 +152,7 @@ pub(crate) fn decode_into(
     packer.read_values(&mut reader, header.dtype, values)?;
     reader.finish()?;
     if let Some(order) = order {
-        let sorted = gather(values, width, &order);
+        let sorted = gather(values, width, order.iter().copied());
         values.copy_from_slice(&sorted);
     }
     Ok(())

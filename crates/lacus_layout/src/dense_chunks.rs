@@ -94,7 +94,7 @@ impl<'a> DenseEncoder<'a> {
             }
             let sample = self.tensor.region(&origin, &extent);
             gather(&sample, &mut scratch.gathered);
-            let Scratch { packer, gathered, shuffled, out } = &mut scratch;
+            let Scratch { packer, gathered, shuffled, out, .. } = &mut scratch;
             let zstd = &mut packer.zstd;
             zstd.compress(gathered, level, out)?;
             sizes[0] += out.len();
@@ -133,7 +133,7 @@ impl EncodeChunks for DenseEncoder<'_> {
         let coords = self.coords(i);
         let (origin, extent) = chunk_extent(&self.header, &coords)?;
         let region = self.tensor.region(&origin, &extent);
-        let Scratch { packer, gathered, shuffled, out } = scratch;
+        let Scratch { packer, gathered, shuffled, out, .. } = scratch;
         let zstd = &mut packer.zstd;
         let raw: &[u8] = match region.contiguous_bytes() {
             Some(bytes) => bytes,

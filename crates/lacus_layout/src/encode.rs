@@ -6,6 +6,7 @@ use crate::dense_chunks::DenseEncoder;
 use crate::error::LayoutError;
 use crate::fiber_tree::tree_encoder;
 use crate::header::{Header, Layout};
+use crate::packed::Effort;
 use crate::sparse_blocks::block_encoder;
 
 /// Cuts `value` into the chunks that `header` describes.
@@ -15,6 +16,7 @@ use crate::sparse_blocks::block_encoder;
 pub fn encoder<'a>(header: &Header, value: Value<'a>) -> Result<Box<dyn EncodeChunks + 'a>, LayoutError> {
     header.check()?;
     let name = header.layout.name();
+    let effort = Effort::of(header.compression);
     let (dtype, shape) = (value.dtype(), value.shape());
     if dtype != header.dtype || *shape != header.shape {
         return Err(LayoutError::unsupported(
@@ -40,12 +42,12 @@ pub fn encoder<'a>(header: &Header, value: Value<'a>) -> Result<Box<dyn EncodeCh
             ))
         }
         (Layout::CompressedRows { split }, Value::Sparse(tensor)) => {
-            Matrix { shape: &header.shape, split: *split, by_columns: false }.encoder(tensor)
+            Matrix { shape: &header.shape, split: *split, by_columns: false }.encoder(tensor, effort)
         }
         (Layout::CompressedColumns { split }, Value::Sparse(tensor)) => {
-            Matrix { shape: &header.shape, split: *split, by_columns: true }.encoder(tensor)
+            Matrix { shape: &header.shape, split: *split, by_columns: true }.encoder(tensor, effort)
         }
-        (Layout::FiberTree { axis_order }, Value::Sparse(tensor)) => tree_encoder(tensor, axis_order),
+        (Layout::FiberTree { axis_order }, Value::Sparse(tensor)) => tree_encoder(tensor, axis_order, effort),
         (Layout::SparseBlocks { block_shape, axis_order }, Value::Sparse(tensor)) => {
             block_encoder(header, block_shape, axis_order, tensor)
         }

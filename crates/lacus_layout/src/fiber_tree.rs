@@ -44,6 +44,7 @@ use crate::chunk::{ChunkIndex, Coords, EncodeChunks};
 use crate::error::LayoutError;
 use crate::levels::Levels;
 use crate::order::reorder;
+use crate::packed::Effort;
 use crate::reach::{Place, Reach, place_of};
 use crate::runs::{Run, Runs, cut};
 
@@ -59,6 +60,7 @@ pub(crate) fn levels(shape: &Shape, axis_order: &[usize]) -> Levels {
 pub(crate) fn tree_encoder<'a>(
     tensor: &'a SparseTensor,
     axis_order: &[usize],
+    effort: Effort,
 ) -> Result<Box<dyn EncodeChunks + 'a>, LayoutError> {
     let columns: Vec<&[i64]> = (0..tensor.shape().rank()).map(|axis| tensor.axis(axis)).collect();
     let c_order: Vec<usize> = (0..columns.len()).collect();
@@ -74,7 +76,7 @@ pub(crate) fn tree_encoder<'a>(
     };
     let runs = cut(tensor.nnz(), changed).into_iter().map(run).collect();
     let levels = levels(tensor.shape(), axis_order);
-    Ok(Box::new(Runs::new(tensor, order, runs, move |_: &Coords| Ok(levels.clone()))?))
+    Ok(Box::new(Runs::new(tensor, order, runs, effort, move |_: &Coords| Ok(levels.clone()))?))
 }
 
 /// Which rows of the index a selection wants.

@@ -44,22 +44,36 @@ impl Levels {
         columns: &[&[i64]],
         places: impl Iterator<Item = usize> + Clone,
     ) -> Vec<Vec<u64>> {
-        let fold_level = |axes: &Vec<usize>| -> Vec<u64> {
-            let Some((first, others)) = axes.split_first() else {
-                return places.clone().map(|_| 0).collect();
+        let mut tuples = Vec::new();
+        self.fold_into(columns, places, &mut tuples);
+        tuples
+    }
+
+    /// [`Levels::fold`] into columns that are used again.
+    pub(crate) fn fold_into(
+        &self,
+        columns: &[&[i64]],
+        places: impl Iterator<Item = usize> + Clone,
+        tuples: &mut Vec<Vec<u64>>,
+    ) {
+        tuples.resize_with(self.axes.len(), Vec::new);
+        for (axes, ids) in self.axes.iter().zip(tuples) {
+            ids.clear();
+            // An axis of a single index adds nothing, and most blocks have one.
+            let mut wide = axes.iter().filter(|axis| self.extent[**axis] > 1);
+            let Some(first) = wide.next() else {
+                ids.extend(places.clone().map(|_| 0));
+                continue;
             };
-            let from = self.origin[*first];
-            let column = columns[*first];
-            let mut ids: Vec<u64> = places.clone().map(|i| column[i] as u64 - from).collect();
-            for axis in others {
+            let (from, column) = (self.origin[*first], columns[*first]);
+            ids.extend(places.clone().map(|i| column[i] as u64 - from));
+            for axis in wide {
                 let (from, extent, column) = (self.origin[*axis], self.extent[*axis], columns[*axis]);
                 for (id, i) in ids.iter_mut().zip(places.clone()) {
                     *id = *id * extent + (column[i] as u64 - from);
                 }
             }
-            ids
-        };
-        self.axes.iter().map(fold_level).collect()
+        }
     }
 
     /// Writes the coordinates of a decoded tree into `columns`, one per axis, each as long as the tree has

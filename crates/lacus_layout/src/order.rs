@@ -78,7 +78,7 @@ pub(crate) fn stable_order(n: usize, limit: u64, key: impl Fn(usize) -> u64) -> 
     if n < RADIX_FROM {
         words.sort_unstable();
     } else {
-        radix_sort(&mut words, place_bits, key_bits);
+        radix_sort(&mut words, &mut Vec::new(), place_bits, key_bits);
     }
     let mask = (1u64 << place_bits) - 1;
     Some(words.into_iter().map(|word| (word & mask) as usize).collect())
@@ -107,11 +107,45 @@ fn counting_order(n: usize, limit: usize, key: impl Fn(usize) -> u64) -> Option<
     Some(order)
 }
 
+/// Sorts different numbers, all below `limit`, and leaves in `words` where each of them was; false, with
+/// nothing done, if they are sorted.
+pub(crate) fn sort_in_place(numbers: &mut [u64], limit: u64, [words, spare]: &mut [Vec<u64>; 2]) -> bool {
+    if numbers.is_sorted() {
+        return false;
+    }
+    let number_bits = u64::BITS - limit.saturating_sub(1).leading_zeros();
+    let place_bits = usize::BITS - (numbers.len() - 1).leading_zeros();
+    words.clear();
+    if number_bits + place_bits > u64::BITS {
+        let mut pairs: Vec<(u64, u64)> = numbers.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        for (number, (sorted, _)) in numbers.iter_mut().zip(&pairs) {
+            *number = *sorted;
+        }
+        words.extend(pairs.into_iter().map(|(_, place)| place));
+        return true;
+    }
+    words.extend(numbers.iter().zip(0..).map(|(number, place)| number << place_bits | place));
+    match words.len() < RADIX_FROM {
+        true => words.sort_unstable(),
+        false => radix_sort(words, spare, place_bits, number_bits),
+    }
+    let mask = (1u64 << place_bits) - 1;
+    for (number, word) in numbers.iter_mut().zip(words) {
+        *number = *word >> place_bits;
+        *word &= mask;
+    }
+    true
+}
+
 /// Sorts numbers, all below `limit`.
 pub(crate) fn sort_numbers(numbers: &mut Vec<u64>, limit: u64) {
     match numbers.len() < RADIX_FROM {
         true => numbers.sort_unstable(),
-        false => radix_sort(numbers, 0, u64::BITS - limit.saturating_sub(1).leading_zeros()),
+        false => {
+            let bits = u64::BITS - limit.saturating_sub(1).leading_zeros();
+            radix_sort(numbers, &mut Vec::new(), 0, bits);
+        }
     }
 }
 
@@ -122,9 +156,9 @@ const RADIX_FROM: usize = 1 << 10;
 const DIGIT_BITS: u32 = 12;
 
 /// Sorts by the `bits` bits above the lowest `skip`, low digits first.
-fn radix_sort(words: &mut Vec<u64>, skip: u32, bits: u32) {
+fn radix_sort(words: &mut Vec<u64>, spare: &mut Vec<u64>, skip: u32, bits: u32) {
     let passes = bits.div_ceil(DIGIT_BITS);
-    let mut spare = vec![0u64; words.len()];
+    spare.resize(words.len(), 0);
     let mut low = skip;
     for pass in 0..passes {
         let digit_bits = (skip + bits - low).div_ceil(passes - pass);
@@ -143,7 +177,7 @@ fn radix_sort(words: &mut Vec<u64>, skip: u32, bits: u32) {
             spare[*place] = *word;
             *place += 1;
         }
-        std::mem::swap(words, &mut spare);
+        std::mem::swap(words, spare);
         low += digit_bits;
     }
 }
@@ -165,6 +199,25 @@ mod tests {
             }
         }
         assert_eq!(stable_order(9, 100, |i| i as u64 / 2), None);
+    }
+
+    #[test]
+    fn sorted_numbers_tell_where_they_were() {
+        let mut buffers = [Vec::new(), Vec::new()];
+        for n in [2usize, 100, 1024, 5000] {
+            for limit in [1u64 << 20, 1 << 50, u64::MAX] {
+                let step = limit / (n as u64 + 1);
+                let before: Vec<u64> = (0..n).map(|i| (i * 7919 % n) as u64 * step).collect();
+                let mut after = before.clone();
+                let moved = sort_in_place(&mut after, limit, &mut buffers);
+                assert!(after.is_sorted());
+                assert_eq!(moved, !before.is_sorted());
+                if moved {
+                    let places = buffers[0].iter().map(|place| before[*place as usize]);
+                    assert!(places.eq(after.iter().copied()), "n {n}, limit {limit}");
+                }
+            }
+        }
     }
 
     #[test]

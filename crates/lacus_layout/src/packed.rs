@@ -32,7 +32,7 @@ mod frame;
 mod arrays;
 mod plan;
 
-pub(crate) use frame::{Packer, Plan};
+pub(crate) use frame::{Effort, Packer, Plan};
 pub(crate) use reader::{Reader, write_varint};
 
 #[cfg(test)]

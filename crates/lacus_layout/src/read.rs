@@ -212,7 +212,7 @@ fn permute(
         let others = work.split_off(if threads > 1 { work.len() / 2 } else { work.len() });
         let helper = (!others.is_empty()).then(|| scope.spawn(|| others.into_iter().for_each(gather_column)));
         work.into_iter().for_each(gather_column);
-        sorted = Buffer::from_slice(&gather(values, width, order));
+        sorted = Buffer::from_slice(&gather(values, width, order.iter().copied()));
         drop(helper);
     });
     (coords, sorted)

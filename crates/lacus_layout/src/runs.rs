@@ -8,8 +8,8 @@ use lacus_tensor::SparseTensor;
 use crate::chunk::{Codec, Coords, EncodeChunks, EncodedChunk, Scratch};
 use crate::error::LayoutError;
 use crate::levels::Levels;
-use crate::order::{key_axes, stable_order};
-use crate::packed::Packer;
+use crate::order::sort_in_place;
+use crate::packed::{Effort, Packer};
 use crate::tree::{self, TreePlan};
 
 /// One chunk to be: where its nonzeros lie in the order, its coordinates, its box.
@@ -28,80 +28,72 @@ pub(crate) struct Runs<'a, L> {
     plan: TreePlan,
 }
 
-/// One column of numbers per level, and the values.
-type Tuples<'a> = (Vec<Vec<u64>>, Cow<'a, [u8]>);
-
-/// Nonzeros that decide how the arrays are packed: enough for a distribution and for repetitions.
+/// Nonzeros that decide how the arrays are packed.
 const PLAN_SAMPLE: usize = 16 << 10;
 
 impl<'a, L: Fn(&Coords) -> Result<Levels, LayoutError> + Send + Sync> Runs<'a, L> {
     /// Takes the order of the nonzeros (`None` if it is theirs), the runs in ascending order of their
-    /// coordinates, and how the box of a run is folded.
+    /// coordinates, how the box of a run is folded, and how hard to pack.
     pub(crate) fn new(
         tensor: &'a SparseTensor,
         order: Option<Vec<usize>>,
         runs: Vec<Run>,
+        effort: Effort,
         levels_of: L,
     ) -> Result<Runs<'a, L>, LayoutError> {
-        let mut encoder = Runs { tensor, order, runs, levels_of, plan: TreePlan::default() };
+        let mut encoder = Runs { tensor, order, runs, levels_of, plan: TreePlan::plain(effort) };
         if let Some(run) = encoder.runs.get(encoder.runs.len() / 2) {
             let mut run = run.clone();
             run.places.end = run.places.end.min(run.places.start + PLAN_SAMPLE);
-            let (tuples, values) = encoder.tuples(&run)?;
-            encoder.plan = TreePlan::new(&tuples, tensor.dtype(), &values, &mut Packer::default())?;
+            let (mut tuples, mut words) = (Vec::new(), Default::default());
+            let values = encoder.tuples(&run, &mut tuples, &mut words)?;
+            encoder.plan = TreePlan::new(&tuples, tensor.dtype(), &values, effort, &mut Packer::default())?;
         }
         Ok(encoder)
     }
 
-    /// The tuples of a run, ascending, and their values.
-    fn tuples(&self, run: &Run) -> Result<Tuples<'a>, LayoutError> {
+    /// Makes the tuples of a run, ascending, one column of numbers per level, and returns their values.
+    fn tuples(
+        &self,
+        run: &Run,
+        tuples: &mut Vec<Vec<u64>>,
+        words: &mut [Vec<u64>; 2],
+    ) -> Result<Cow<'a, [u8]>, LayoutError> {
         let tensor = self.tensor;
         let columns: Vec<&[i64]> = (0..tensor.shape().rank()).map(|axis| tensor.axis(axis)).collect();
         let levels = (self.levels_of)(&run.coords)?;
         let width = tensor.dtype().size_bytes();
-        let Some(order) = &self.order else {
-            let tuples = levels.fold(&columns, run.places.clone());
-            let values = &tensor.values()[run.places.start * width..run.places.end * width];
-            return sorted(&levels, tuples, Cow::Borrowed(values), width);
+        let values = match &self.order {
+            None => {
+                // A slice per column spares every place a check.
+                let columns: Vec<&[i64]> = columns.iter().map(|column| &column[run.places.clone()]).collect();
+                levels.fold_into(&columns, 0..run.places.len(), tuples);
+                Cow::Borrowed(&tensor.values()[run.places.start * width..run.places.end * width])
+            }
+            Some(order) => {
+                let places = &order[run.places.clone()];
+                levels.fold_into(&columns, places.iter().copied(), tuples);
+                Cow::Owned(gather(tensor.values(), width, places.iter().copied()))
+            }
         };
-        let places = &order[run.places.clone()];
-        let tuples = levels.fold(&columns, places.iter().copied());
-        sorted(&levels, tuples, Cow::Owned(gather(tensor.values(), width, places)), width)
-    }
-}
-
-/// Nonzeros of a block come in C order; its cells may be numbered in another.
-fn sorted<'a>(
-    levels: &Levels,
-    mut tuples: Vec<Vec<u64>>,
-    values: Cow<'a, [u8]>,
-    width: usize,
-) -> Result<Tuples<'a>, LayoutError> {
-    let [ids] = &mut tuples[..] else { return Ok((tuples, values)) };
-    let order = levels.order();
-    let mut c_order = order.clone();
-    c_order.sort_unstable();
-    // The leading digits of the number are those of the axes that a stable sort has to look at.
-    let tail: u64 =
-        order[key_axes(&c_order, &order).len()..].iter().map(|axis| levels.extent[*axis]).product();
-    let limit = levels.limits()?[0] / tail.max(1);
-    match stable_order(ids.len(), limit.max(1), |i| ids[i] / tail.max(1)) {
-        None => Ok((tuples, values)),
-        Some(order) => {
-            *ids = order.iter().map(|place| ids[*place]).collect();
-            let values = gather(&values, width, &order);
-            Ok((tuples, Cow::Owned(values)))
+        // Nonzeros of a block come in C order; its cells may be numbered in another.
+        if let [ids] = &mut tuples[..]
+            && sort_in_place(ids, levels.limits()?[0], words)
+        {
+            let places = words[0].iter().map(|place| *place as usize);
+            return Ok(Cow::Owned(gather(&values, width, places)));
         }
+        Ok(values)
     }
 }
 
 /// The elements of `width` bytes at `places`.
-pub(crate) fn gather(values: &[u8], width: usize, places: &[usize]) -> Vec<u8> {
-    fn of<const W: usize>(values: &[u8], places: &[usize]) -> Vec<u8> {
+pub(crate) fn gather(values: &[u8], width: usize, places: impl ExactSizeIterator<Item = usize>) -> Vec<u8> {
+    fn of<const W: usize>(values: &[u8], places: impl ExactSizeIterator<Item = usize>) -> Vec<u8> {
         let elements = values.as_chunks::<W>().0;
         let mut gathered = vec![0; places.len() * W];
         for (element, place) in gathered.as_chunks_mut::<W>().0.iter_mut().zip(places) {
-            *element = elements[*place];
+            *element = elements[place];
         }
         gathered
     }
@@ -121,10 +113,10 @@ impl<L: Fn(&Coords) -> Result<Levels, LayoutError> + Send + Sync> EncodeChunks f
 
     fn encode<'a>(&'a self, i: usize, scratch: &'a mut Scratch) -> Result<EncodedChunk<'a>, LayoutError> {
         let run = &self.runs[i];
-        let (tuples, values) = self.tuples(run)?;
-        let Scratch { packer, out, .. } = scratch;
+        let Scratch { packer, tuples, words, out, .. } = scratch;
+        let values = self.tuples(run, tuples, words)?;
         out.clear();
-        tree::write(&tuples, self.tensor.dtype(), &values, &self.plan, packer, out)?;
+        tree::write(tuples, self.tensor.dtype(), &values, &self.plan, packer, out)?;
         Ok(EncodedChunk::new(run.coords, Codec::Packed, Cow::Borrowed(out), run.places.len() as u64))
     }
 }
@@ -176,7 +168,7 @@ mod tests {
     fn elements_are_gathered() {
         let values: Vec<u8> = (0..64).collect();
         for width in [1, 2, 4, 8, 16] {
-            let gathered = gather(&values, width, &[3, 0, 3]);
+            let gathered = gather(&values, width, [3, 0, 3].into_iter());
             let at = |place: usize| &values[place * width..][..width];
             assert_eq!(gathered, [at(3), at(0), at(3)].concat());
         }

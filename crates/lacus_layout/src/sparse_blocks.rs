@@ -52,6 +52,7 @@ use crate::error::LayoutError;
 use crate::header::Header;
 use crate::levels::Levels;
 use crate::order::reorder;
+use crate::packed::Effort;
 use crate::runs::{Run, Runs};
 
 /// How the block at `coords` folds its cells.
@@ -114,19 +115,46 @@ pub(crate) fn block_encoder<'a>(
                 (columns[*axis], from..from.saturating_add(block_shape[*axis] as i64))
             })
             .collect();
-        let outside = |i: &usize| bounds.iter().any(|(column, bounds)| !bounds.contains(&column[place(*i)]));
-        let end = (start + 1..tensor.nnz()).find(outside).unwrap_or(tensor.nnz());
+        let inside = |i: usize| bounds.iter().all(|(column, bounds)| bounds.contains(&column[place(i)]));
+        let end = end_of(start, tensor.nnz(), inside);
         runs.push(Run { places: start..end, coords });
         start = end;
     }
-    let (header, axis_order) = (header.clone(), axis_order.to_vec());
+    let (compression, header, axis_order) = (header.compression, header.clone(), axis_order.to_vec());
     let levels_of = move |coords: &Coords| levels(&header, &axis_order, coords);
-    Ok(Box::new(Runs::new(tensor, order, runs, levels_of)?))
+    Ok(Box::new(Runs::new(tensor, order, runs, Effort::of(compression), levels_of)?))
+}
+
+/// Where the places after `start` stop being inside, which they are without a gap: by growing steps, then by
+/// halving.
+fn end_of(start: usize, n: usize, inside: impl Fn(usize) -> bool) -> usize {
+    let (mut last, mut step) = (start, 1);
+    while last + step < n && inside(last + step) {
+        last += step;
+        step *= 2;
+    }
+    let mut end = n.min(last + step);
+    while last + 1 < end {
+        let middle = last + (end - last) / 2;
+        if inside(middle) { last = middle } else { end = middle }
+    }
+    end
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_are_found() {
+        for n in 1..40 {
+            for start in 0..n {
+                for end in start + 1..=n {
+                    assert_eq!(end_of(start, n, |i| i < end), end);
+                }
+            }
+        }
+    }
 
     #[test]
     fn slabs_keep_c_order() {

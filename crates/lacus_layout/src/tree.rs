@@ -24,7 +24,7 @@
 use lacus_tensor::DType;
 
 use crate::error::LayoutError;
-use crate::packed::{Packer, Plan, Reader, write_varint};
+use crate::packed::{Effort, Packer, Plan, Reader, write_varint};
 
 const VERSION: u8 = 1;
 
@@ -37,7 +37,7 @@ struct LevelArrays {
 }
 
 /// How each array of a tree is packed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct TreePlan {
     levels: Vec<[Plan; 3]>,
     values: Plan,
@@ -49,17 +49,24 @@ impl TreePlan {
         levels: &[Vec<u64>],
         dtype: DType,
         values: &[u8],
+        effort: Effort,
         packer: &mut Packer,
     ) -> Result<TreePlan, LayoutError> {
-        let mut plan = TreePlan { levels: Vec::new(), values: Plan::for_values(dtype, values, packer)? };
+        let values = Plan::for_values(dtype, values, effort, packer)?;
+        let mut plan = TreePlan { levels: Vec::new(), values };
         for arrays in split(levels) {
             plan.levels.push([
-                Plan::for_ints(&arrays.counts, packer)?,
-                Plan::for_ints(&arrays.firsts, packer)?,
-                Plan::for_ints(&arrays.gaps, packer)?,
+                Plan::for_ints(&arrays.counts, effort, packer)?,
+                Plan::for_ints(&arrays.firsts, effort, packer)?,
+                Plan::for_ints(&arrays.gaps, effort, packer)?,
             ]);
         }
         Ok(plan)
+    }
+
+    /// Everything as it is, for a tree of which there is no sample.
+    pub(crate) fn plain(effort: Effort) -> TreePlan {
+        TreePlan { levels: Vec::new(), values: Plan::plain(effort) }
     }
 }
 
@@ -79,23 +86,25 @@ pub(crate) fn write(
     for level in &arrays[..arrays.len() - 1] {
         write_varint((level.firsts.len() + level.gaps.len()) as u64, out);
     }
-    let default = TreePlan::default();
-    let plans = if plan.levels.len() == arrays.len() { plan } else { &default };
+    let plain = Plan::plain(Effort::Quick);
     for (l, level) in arrays.iter().enumerate() {
         for (k, array) in [&level.counts, &level.firsts, &level.gaps].into_iter().enumerate() {
-            let default = Plan::default();
-            packer.write_ints(array, plans.levels.get(l).map_or(&default, |plans| &plans[k]), out)?;
+            packer.write_ints(array, plan.levels.get(l).map_or(&plain, |plans| &plans[k]), out)?;
         }
     }
     packer.write_values(dtype, values, &plan.values, out)
 }
 
 /// The bytes that the integer arrays of these tuples take, each packed the better way.
-pub(crate) fn index_bytes(levels: &[Vec<u64>], packer: &mut Packer) -> Result<usize, LayoutError> {
+pub(crate) fn index_bytes(
+    levels: &[Vec<u64>],
+    effort: Effort,
+    packer: &mut Packer,
+) -> Result<usize, LayoutError> {
     let mut bytes = 0;
     for level in split(levels) {
         for array in [&level.counts, &level.firsts, &level.gaps] {
-            bytes += Plan::bytes_of_ints(array, packer)?;
+            bytes += Plan::bytes_of_ints(array, effort, packer)?;
         }
     }
     Ok(bytes)
@@ -253,7 +262,7 @@ mod tests {
             (0..limits.len()).map(|l| tuples.iter().map(|tuple| tuple[l]).collect()).collect();
         let values: Vec<u8> = (0..tuples.len()).map(|i| i as u8).collect();
         let mut packer = Packer::default();
-        let plan = TreePlan::new(&levels, DType::U8, &values, &mut packer).unwrap();
+        let plan = TreePlan::new(&levels, DType::U8, &values, Effort::Small, &mut packer).unwrap();
         let mut bytes = Vec::new();
         write(&levels, DType::U8, &values, &plan, &mut packer, &mut bytes).unwrap();
         let mut reader = Reader::new(&bytes);

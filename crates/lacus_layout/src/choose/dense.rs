@@ -129,7 +129,7 @@ fn sampled_density(tensor: &TensorRef<'_>) -> f64 {
 pub(crate) fn compressed_part(tensor: &TensorRef<'_>, level: i32) -> Result<f64, LayoutError> {
     let width = tensor.dtype().size_bytes();
     let (mut before, mut after) = (0, [0, 0]);
-    let Scratch { mut packer, mut gathered, mut shuffled, mut out } = Scratch::new();
+    let Scratch { mut packer, mut gathered, mut shuffled, mut out, .. } = Scratch::new();
     for sample in samples(tensor, 8, SAMPLE_BYTES / width as u64) {
         gathered.resize(sample.shape().byte_len(tensor.dtype())?, 0);
         sample.copy_to(&mut gathered);

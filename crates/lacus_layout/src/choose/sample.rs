@@ -9,7 +9,7 @@ use crate::error::LayoutError;
 use crate::header::product;
 use crate::levels::Levels;
 use crate::order::{reorder, sort_numbers};
-use crate::packed::{Packer, Plan};
+use crate::packed::{Effort, Packer, Plan};
 use crate::runs::gather;
 use crate::tree;
 
@@ -36,7 +36,7 @@ impl Sample {
         let dims = tensor.shape().dims().to_vec();
         Sample {
             columns: (0..dims.len()).map(column).collect(),
-            values: gather(tensor.values(), tensor.dtype().size_bytes(), &places),
+            values: gather(tensor.values(), tensor.dtype().size_bytes(), places.iter().copied()),
             dims,
             dtype: tensor.dtype(),
         }
@@ -81,7 +81,7 @@ impl Sample {
     }
 
     /// The bytes of the sample's index, really packed.
-    pub(crate) fn index_bytes(&self, levels: &Levels) -> Result<f64, LayoutError> {
+    pub(crate) fn index_bytes(&self, levels: &Levels, effort: Effort) -> Result<f64, LayoutError> {
         if self.len() == 0 {
             return Ok(0.0);
         }
@@ -91,15 +91,15 @@ impl Sample {
             None => levels.fold(&views, 0..self.len()),
             Some(places) => levels.fold(&views, places.iter().copied()),
         };
-        Ok(tree::index_bytes(&tuples, &mut Packer::default())? as f64)
+        Ok(tree::index_bytes(&tuples, effort, &mut Packer::default())? as f64)
     }
 
     /// The bytes of the sample's values.
-    pub(crate) fn value_bytes(&self) -> Result<f64, LayoutError> {
+    pub(crate) fn value_bytes(&self, effort: Effort) -> Result<f64, LayoutError> {
         let dtype = self.dtype;
         let part = &self.values[..self.values.len().min(VALUES * dtype.size_bytes())];
         let mut packer = Packer::default();
-        let plan = Plan::for_values(dtype, part, &mut packer)?;
+        let plan = Plan::for_values(dtype, part, effort, &mut packer)?;
         let mut packed = Vec::new();
         packer.write_values(dtype, part, &plan, &mut packed)?;
         Ok(packed.len() as f64 * self.values.len() as f64 / part.len().max(1) as f64)
@@ -125,13 +125,13 @@ fn slab(tensor: &SparseTensor, axes: &[(usize, u64)], aim: usize) -> Vec<usize> 
         let slabs = dim.div_ceil(side).max(1);
         let evenly = (0..SEEDS as u64)
             .map(|k| (u128::from(slabs) * u128::from(2 * k + 1) / (2 * SEEDS as u128)) as u64);
-        let mut chosen = in_slabs(column, among, dim, side, evenly.collect(), aim);
+        let mut chosen = in_slabs(column, among, *axis == 0, dim, side, evenly.collect(), aim);
         if chosen.len() < aim / 4 {
             let at_nonzeros = (0..SEEDS).map(|k| {
                 let at = count * (2 * k + 1) / (2 * SEEDS);
                 column[among.map_or(at, |places| places[at])] as u64 / side
             });
-            chosen = in_slabs(column, among, dim, side, at_nonzeros.collect(), aim);
+            chosen = in_slabs(column, among, *axis == 0, dim, side, at_nonzeros.collect(), aim);
         }
         if chosen.len() < aim / 8 {
             break;
@@ -163,6 +163,7 @@ fn widened(side: u64, dim: u64, count: usize, aim: usize) -> u64 {
 fn in_slabs(
     column: &[i64],
     among: Option<&[usize]>,
+    is_sorted: bool,
     dim: u64,
     side: u64,
     mut slabs: Vec<u64>,
@@ -177,7 +178,7 @@ fn in_slabs(
         false => Vec::new(),
     };
     let mut found: Vec<Vec<usize>> = vec![Vec::new(); slabs.len()];
-    let mut look = |i: usize| {
+    let look = |found: &mut [Vec<usize>], i: usize| {
         let at = column[i] as u64;
         let slab = match table.get(at as usize) {
             Some(&u8::MAX) => None,
@@ -189,8 +190,17 @@ fn in_slabs(
         }
     };
     match among {
-        None => (0..column.len()).for_each(look),
-        Some(places) => places.iter().for_each(|i| look(*i)),
+        // The first axis is in order: each slab is one run.
+        None if is_sorted => {
+            for (slab, found) in slabs.iter().zip(&mut found) {
+                let start = slab.saturating_mul(side).min(i64::MAX as u64) as i64;
+                let end = slab.saturating_add(1).saturating_mul(side).min(i64::MAX as u64) as i64;
+                let run = column.partition_point(|at| *at < start)..column.partition_point(|at| *at < end);
+                found.extend(run);
+            }
+        }
+        None => (0..column.len()).for_each(|i| look(&mut found, i)),
+        Some(places) => places.iter().for_each(|i| look(&mut found, *i)),
     }
     // In the order of reversed bits, any first few of them are spread; the middle one comes first.
     let mut spread: Vec<usize> = (0..found.len()).collect();

@@ -9,6 +9,7 @@ use crate::error::LayoutError;
 use crate::header::{Header, Layout, product, trimmed_cells};
 use crate::levels::Levels;
 use crate::order::key_axes;
+use crate::packed::Effort;
 
 /// Chooses for a sparse value: a header, or [`Choice::Dense`] if a dense layout was asked for.
 ///
@@ -48,7 +49,7 @@ pub fn choose_sparse(tensor: &SparseTensor, wish: &Wish) -> Result<Choice, Layou
         shape: tensor.shape().clone(),
         layout,
         nnz: Some(tensor.nnz() as u64),
-        compression: Compression::Zstd { level: DEFAULT_ZSTD_LEVEL },
+        compression: chooser.compression(),
         reasons,
     };
     header.check().map_err(|error| match error {
@@ -81,6 +82,19 @@ struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
+    /// The level says how hard the arrays are packed.
+    fn compression(&self) -> Compression {
+        let level = match self.optimize {
+            Optimize::Slices => DEFAULT_ZSTD_LEVEL,
+            Optimize::Size => 9,
+        };
+        Compression::Zstd { level }
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::of(self.compression())
+    }
+
     fn density(&self) -> String {
         let nnz = self.tensor.nnz() as u64;
         let cells: f64 = self.dims.iter().map(|dim| *dim as f64).product();
@@ -133,7 +147,7 @@ impl Chooser<'_> {
             None if !usable || block_shape.contains(&0) => self.c_order(),
             None => {
                 let sample = self.block_sample(&block_shape);
-                self.block_order(&block_shape, &sample, sample.value_bytes()?, reasons)?.0
+                self.block_order(&block_shape, &sample, sample.value_bytes(self.effort())?, reasons)?.0
             }
         };
         Ok(Layout::SparseBlocks { block_shape, axis_order })
@@ -163,10 +177,10 @@ impl Chooser<'_> {
         }
         let sample = self.block_sample(&block_shape);
         let mut why = Vec::new();
-        let value_bytes = sample.value_bytes()?;
+        let value_bytes = sample.value_bytes(self.effort())?;
         let (axis_order, block_bytes) = self.block_order(&block_shape, &sample, value_bytes, &mut why)?;
         let tree = self.tree_levels(&c_order);
-        let tree_bytes = sample.index_bytes(&tree)?;
+        let tree_bytes = sample.index_bytes(&tree, self.effort())?;
         // A run holds several blocks' worth of nonzeros; what a slice reads in vain counts a little.
         let waste = |nonzeros: f64| {
             let wanted = (self.tensor.nnz() as f64 / self.dims[0].max(1) as f64).max(8192.0);
@@ -248,7 +262,7 @@ impl Chooser<'_> {
         let wide: Vec<usize> =
             c_order.iter().copied().filter(|axis| block_shape[*axis].min(self.dims[*axis]) > 1).collect();
         let narrow: Vec<usize> = c_order.iter().copied().filter(|axis| !wide.contains(axis)).collect();
-        let in_c_order = sample.index_bytes(&self.block_levels(&c_order))?;
+        let in_c_order = sample.index_bytes(&self.block_levels(&c_order), self.effort())?;
         let mut ranked: Vec<(f64, Vec<usize>)> = candidates(&wide)
             .into_iter()
             .map(|order| {
@@ -262,7 +276,7 @@ impl Chooser<'_> {
         let Some((_, best)) = ranked.into_iter().next().filter(|(_, order)| *order != c_order) else {
             return Ok((c_order, in_c_order));
         };
-        let reordered = sample.index_bytes(&self.block_levels(&best))?;
+        let reordered = sample.index_bytes(&self.block_levels(&best), self.effort())?;
         if (reordered + values) >= WORTH_SORTING * (in_c_order + values) {
             return Ok((c_order, in_c_order));
         }
@@ -307,7 +321,7 @@ impl Chooser<'_> {
                     continue;
                 }
                 let levels = if as_tree { self.tree_levels(&order) } else { self.block_levels(&order) };
-                let rate = sample.index_bytes(&levels)? / sample.len().max(1) as f64;
+                let rate = sample.index_bytes(&levels, self.effort())? / sample.len().max(1) as f64;
                 best.push(Ranked { rate, order: order.clone(), as_tree });
             }
         }

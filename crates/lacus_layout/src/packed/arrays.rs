@@ -63,8 +63,8 @@ impl Packer {
             DType::I32 => self.write_mapped(bytes, 1, 0, |number: u32| number ^ 1 << 31, plan, out),
             DType::U64 => self.write_mapped(bytes, 1, 0, |number: u64| number, plan, out),
             DType::I64 => self.write_mapped(bytes, 1, 0, |number: u64| number ^ 1 << 63, plan, out),
-            DType::F32 => self.write_mapped(bytes, 1, 0, |number: f32| number, plan, out),
-            DType::F64 => self.write_mapped(bytes, 1, 0, |number: f64| number, plan, out),
+            DType::F32 => self.write_floats::<f32>(bytes, plan, out),
+            DType::F64 => self.write_floats::<f64>(bytes, plan, out),
             DType::C64 => {
                 self.write_mapped(bytes, 2, 0, |number: f32| number, plan, out)?;
                 self.write_mapped(bytes, 2, 1, |number: f32| number, plan, out)
@@ -74,6 +74,47 @@ impl Packer {
                 self.write_mapped(bytes, 2, 1, |number: f64| number, plan, out)
             }
         }
+    }
+
+    /// Floats, or where all of a frame are counts of at most 255, these.
+    fn write_floats<T: Count>(
+        &mut self,
+        bytes: &[u8],
+        plan: &Plan,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LayoutError> {
+        let mut numbers = vec![T::default(); bytes.len() / T::WIDTH];
+        T::get(bytes, &mut numbers);
+        let mut counts = Vec::new();
+        for frame in numbers.chunks(FRAME_NUMBERS) {
+            counts.clear();
+            counts.extend(frame.iter().map_while(|number| number.count()));
+            match counts.len() == frame.len() {
+                true => self.write_frame(&counts, &plan.for_counts(), out)?,
+                false => self.write_frame(frame, plan, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_floats<T: Count>(
+        &mut self,
+        reader: &mut Reader<'_>,
+        bytes: &mut [u8],
+    ) -> Result<(), LayoutError> {
+        let mut counts = Vec::new();
+        for part in bytes.chunks_mut(FRAME_NUMBERS * T::WIDTH) {
+            if reader.next_code() != Some(u8::CODE) {
+                self.read_mapped(reader, part, 1, 0, |number: T| number)?;
+                continue;
+            }
+            counts.resize(part.len() / T::WIDTH, 0u8);
+            self.read_frame(&reader.frame()?, &mut counts)?;
+            for (count, bytes) in counts.iter().zip(part.chunks_exact_mut(T::WIDTH)) {
+                T::put(&[T::from(*count)], bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Every `step`-th number from the `first` on, mapped.
@@ -158,8 +199,8 @@ impl Packer {
             DType::I32 => self.read_mapped(reader, bytes, 1, 0, |number: u32| number ^ 1 << 31),
             DType::U64 => self.read_mapped(reader, bytes, 1, 0, |number: u64| number),
             DType::I64 => self.read_mapped(reader, bytes, 1, 0, |number: u64| number ^ 1 << 63),
-            DType::F32 => self.read_mapped(reader, bytes, 1, 0, |number: f32| number),
-            DType::F64 => self.read_mapped(reader, bytes, 1, 0, |number: f64| number),
+            DType::F32 => self.read_floats::<f32>(reader, bytes),
+            DType::F64 => self.read_floats::<f64>(reader, bytes),
             DType::C64 => {
                 self.read_mapped(reader, bytes, 2, 0, |number: f32| number)?;
                 self.read_mapped(reader, bytes, 2, 1, |number: f32| number)
@@ -200,6 +241,24 @@ impl Packer {
             }
         }
         Ok(())
+    }
+}
+
+/// Floats that may be counts.
+trait Count: Number + From<u8> {
+    /// The count, if this number has its very bits.
+    fn count(self) -> Option<u8>;
+}
+impl Count for f32 {
+    fn count(self) -> Option<u8> {
+        let count = self as u8;
+        (f32::from(count).to_bits() == self.to_bits()).then_some(count)
+    }
+}
+impl Count for f64 {
+    fn count(self) -> Option<u8> {
+        let count = self as u8;
+        (f64::from(count).to_bits() == self.to_bits()).then_some(count)
     }
 }
 

@@ -4,7 +4,7 @@ use pco::data_types::Number as PcoNumber;
 use pco::wrapped::{FileCompressor, FileDecompressor};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec};
 
-use crate::compress::{Zstd, shuffle, unshuffle};
+use crate::compress::{Compression, DEFAULT_ZSTD_LEVEL, Zstd, shuffle, unshuffle};
 use crate::error::LayoutError;
 use crate::packed::reader::{Frame, bad, write_varint};
 
@@ -56,15 +56,51 @@ pub(crate) struct Plan {
     pub(crate) pco: Option<ChunkConfig>,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan { pco: Some(classic()) }
+/// How hard arrays are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Few bins: measured, a third less time for a fourteenth more bytes.
+    Quick,
+    /// Many bins.
+    Small,
+}
+
+impl Effort {
+    /// What a header's level of compression means for packed arrays.
+    pub(crate) fn of(compression: Compression) -> Effort {
+        match compression {
+            Compression::Zstd { level } if level > DEFAULT_ZSTD_LEVEL => Effort::Small,
+            _ => Effort::Quick,
+        }
+    }
+
+    /// pco's level.
+    fn level(self) -> usize {
+        match self {
+            Effort::Quick => 4,
+            Effort::Small => 8,
+        }
+    }
+}
+
+impl Plan {
+    /// The same for counts, which have no modes.
+    pub(crate) fn for_counts(&self) -> Plan {
+        let level = |config: &ChunkConfig| config.compression_level > Effort::Quick.level();
+        let effort = |config| if level(config) { Effort::Small } else { Effort::Quick };
+        Plan { pco: self.pco.as_ref().map(|config| classic(effort(config))) }
+    }
+
+    /// Numbers as they are.
+    pub(crate) fn plain(effort: Effort) -> Plan {
+        Plan { pco: Some(classic(effort)) }
     }
 }
 
 /// Numbers as they are: no modes, no differences.
-pub(crate) fn classic() -> ChunkConfig {
+pub(crate) fn classic(effort: Effort) -> ChunkConfig {
     ChunkConfig::default()
+        .with_compression_level(effort.level())
         .with_mode_spec(ModeSpec::Classic)
         .with_delta_spec(DeltaSpec::NoOp)
         .with_enable_8_bit(true)
@@ -95,7 +131,7 @@ impl Packer {
         // Neither packs a handful of bytes.
         if plain_len > 12 {
             if plan.pco.is_some() || try_all {
-                let config = plan.pco.clone().unwrap_or_else(classic);
+                let config = plan.pco.clone().unwrap_or_else(|| classic(Effort::Small));
                 write_pco(numbers, &config, &mut self.squeezed)?;
                 if self.squeezed.len() < best.1 {
                     best = (PCO, self.squeezed.len());

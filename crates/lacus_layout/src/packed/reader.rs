@@ -73,6 +73,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The number type of the frame that comes next.
+    pub(crate) fn next_code(&self) -> Option<u8> {
+        self.bytes.first().map(|head| head >> 4)
+    }
+
     pub(crate) fn frame(&mut self) -> Result<Frame<'a>, LayoutError> {
         let head = self.byte()?;
         let len = self.varint()?;

@@ -7,7 +7,11 @@ use super::*;
 fn ints_round_trip(ints: &[u64]) -> usize {
     let mut packer = Packer::default();
     let mut shortest = usize::MAX;
-    let plans = [Plan::default(), Plan { pco: None }, Plan::for_ints(ints, &mut packer).unwrap()];
+    let plans = [
+        Plan::plain(Effort::Small),
+        Plan { pco: None },
+        Plan::for_ints(ints, Effort::Quick, &mut packer).unwrap(),
+    ];
     for plan in plans {
         let mut bytes = Vec::new();
         packer.write_ints(ints, &plan, &mut bytes).unwrap();
@@ -55,9 +59,11 @@ fn values_survive_bit_for_bit() {
     let mut packer = Packer::default();
     for dtype in DType::ALL {
         for bytes in [&noise, &specials.repeat(200), &counts, &cents] {
-            for plan in
-                [Plan::default(), Plan { pco: None }, Plan::for_values(dtype, bytes, &mut packer).unwrap()]
-            {
+            for plan in [
+                Plan::plain(Effort::Small),
+                Plan { pco: None },
+                Plan::for_values(dtype, bytes, Effort::Quick, &mut packer).unwrap(),
+            ] {
                 let mut packed = Vec::new();
                 packer.write_values(dtype, bytes, &plan, &mut packed).unwrap();
                 let mut reader = Reader::new(&packed);
@@ -92,7 +98,7 @@ fn damage_is_survived() {
     let floats: Vec<u8> = (0..700).flat_map(|i| (f64::from(i * i % 977) / 100.0).to_le_bytes()).collect();
     let mut packer = Packer::default();
     let auto = Plan { pco: Some(ChunkConfig::default()) };
-    for plan in [Plan::default(), Plan { pco: None }, auto] {
+    for plan in [Plan::plain(Effort::Small), Plan { pco: None }, auto] {
         let mut bytes = Vec::new();
         packer.write_ints(&ints, &plan, &mut bytes).unwrap();
         let split = bytes.len();
