@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{
-    ArrayRef, BinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, new_null_array,
+    ArrayRef, AsArray, BinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    new_null_array,
 };
 use arrow::buffer::{Buffer as ArrowBuffer, ScalarBuffer};
 use lacus_io::{FileWriter, IoError, Store};
@@ -17,8 +18,11 @@ use parquet::file::metadata::KeyValue;
 use crate::checks::{CHECKS_KEY, Check, digest, render_checks};
 use crate::chunk_file::{ClosedFile, header_columns};
 use crate::error::TableError;
-use crate::schema::{CELL_PAGE_ROWS, arrow_schema, column, coordinate_at, writer_properties};
-use crate::snapshot::{FileKind, FileTags, HeaderRow, Held};
+use crate::held::Holding;
+use crate::schema::{
+    CELL_PAGE_ROWS, ROW_AXIS, TEXT_PAGE_BYTES, arrow_schema, column, coordinate_at, writer_properties,
+};
+use crate::snapshot::{FileKind, FileTags, HeaderRow};
 use crate::stats::FileStats;
 
 /// Rows per row group: about 100 MB of plain columns, a few when encoded.
@@ -32,9 +36,8 @@ pub(crate) struct CellFileWriter {
     path: String,
     writer: ArrowWriter<Sink>,
     group_rows: usize,
-    row: u64,
     stats: FileStats,
-    held: Vec<Held>,
+    holding: Holding,
     checks: Vec<Check>,
 }
 
@@ -86,9 +89,8 @@ impl CellFileWriter {
             path,
             writer,
             group_rows: 0,
-            row: 0,
             stats: FileStats::default(),
-            held: Vec::new(),
+            holding: Holding::default(),
             checks: Vec::new(),
         })
     }
@@ -97,17 +99,9 @@ impl CellFileWriter {
         (self.writer.bytes_written() + self.writer.in_progress_size()) as u64
     }
 
-    fn held(&mut self, name: &str) -> &mut Held {
-        if self.held.last().is_none_or(|h| h.name != name) {
-            self.held.push(Held { name: name.to_owned(), header: None, rows: Vec::new(), bytes: 0 });
-        }
-        self.held.last_mut().expect("just pushed")
-    }
-
     /// Writes a header row.
     pub(crate) fn header(&mut self, name: &str, header: &HeaderRow) -> Result<(), TableError> {
-        let row = self.row;
-        self.held(name).header = Some(HeaderRow { row, ..header.clone() });
+        self.holding.header(name, header);
         let schema = arrow_schema();
         let mut columns: Vec<ArrayRef> =
             schema.fields().iter().map(|f| new_null_array(f.data_type(), 1)).collect();
@@ -172,12 +166,10 @@ impl CellFileWriter {
         if rows == 0 {
             return Ok(());
         }
-        self.checks.push(Check { first: self.row, rows: rows as u64, crc: digest(coords, &values) });
+        let crc = digest(coords, Some(&values));
+        self.checks.push(Check { first: self.holding.rows(), rows: rows as u64, crc });
         let schema = arrow_schema();
-        let mut columns: Vec<ArrayRef> =
-            schema.fields().iter().map(|f| new_null_array(f.data_type(), rows)).collect();
-        columns[0] = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(name, rows)));
-        self.stats.add_name(name, rows as u64);
+        let mut columns = self.columns(name, rows);
         for (k, axis) in coords.iter().enumerate() {
             let low = axis.iter().copied().min().unwrap_or(0);
             let high = axis.iter().copied().max().unwrap_or(0);
@@ -185,22 +177,69 @@ impl CellFileWriter {
             columns[coordinate_at(k)] = Arc::new(Int64Array::from(axis.to_vec()));
         }
         columns[schema.index_of(value_column).expect("the schema has this column")] = values;
-        let first = self.row;
-        let held = self.held(name);
-        match held.rows.last_mut() {
-            Some((start, count)) if *start + *count == first => *count += rows as u64,
-            _ => held.rows.push((first, rows as u64)),
-        }
+        self.holding.add(name, rows as u64, 0);
         let batch = RecordBatch::try_new(schema, columns)
             .map_err(|e| TableError::corrupt(&self.path, e.to_string()))?;
         self.write(&batch)
+    }
+
+    /// The columns of rows of one tensor, all null but the name.
+    fn columns(&mut self, name: &str, rows: usize) -> Vec<ArrayRef> {
+        let schema = arrow_schema();
+        let mut columns: Vec<ArrayRef> =
+            schema.fields().iter().map(|f| new_null_array(f.data_type(), rows)).collect();
+        columns[0] = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(name, rows)));
+        self.stats.add_name(name, rows as u64);
+        columns
+    }
+
+    /// Writes samples that are scalars or texts, with the ids of their rows. The rows of the dataset
+    /// itself have no values.
+    pub(crate) fn samples(
+        &mut self,
+        name: &str,
+        ids: &[u64],
+        values: Option<(&'static str, &ArrayRef)>,
+    ) -> Result<(), TableError> {
+        let mut from = 0;
+        while from < ids.len() {
+            let rows = match values {
+                Some((column::TEXT, texts)) => text_rows(texts, from),
+                _ => CELL_PAGE_ROWS,
+            };
+            let rows = rows.min(ids.len() - from);
+            let part = &ids[from..from + rows];
+            let longs: Vec<i64> = part.iter().map(|id| *id as i64).collect();
+            let values = values.map(|(column, values)| (column, values.slice(from, rows)));
+            let crc = digest(&[&longs], values.as_ref().map(|(_, values)| values));
+            self.checks.push(Check { first: self.holding.rows(), rows: rows as u64, crc });
+            let schema = arrow_schema();
+            let mut columns = self.columns(name, rows);
+            columns[1] = Arc::new(Int64Array::from(longs));
+            if let Some((column, values)) = values {
+                columns[schema.index_of(column).expect("the schema has this column")] = values;
+            }
+            self.stats.add_ids(part);
+            self.holding.add_ids(name, part, 0);
+            let batch = RecordBatch::try_new(schema, columns)
+                .map_err(|e| TableError::corrupt(&self.path, e.to_string()))?;
+            self.write(&batch)?;
+            from += rows;
+        }
+        Ok(())
+    }
+
+    /// Writes rows of the dataset, whose order is their sequence's, then their ids'.
+    pub(crate) fn axis(&mut self, ids: &[u64], sequence: u64) -> Result<(), TableError> {
+        self.samples(ROW_AXIS, ids, None)?;
+        self.holding.add_sequence(ROW_AXIS, sequence, ids.len() as u64);
+        Ok(())
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
         let before = self.bytes();
         let result = self.writer.write(batch);
         self.check(result)?;
-        self.row += batch.num_rows() as u64;
         self.group_rows += batch.num_rows();
         if self.group_rows >= ROW_GROUP_ROWS {
             let result = self.writer.flush();
@@ -208,7 +247,7 @@ impl CellFileWriter {
             self.group_rows = 0;
         }
         let written = self.bytes().saturating_sub(before);
-        if let Some(held) = self.held.last_mut() {
+        if let Some(held) = self.holding.last() {
             held.bytes += written;
         }
         Ok(())
@@ -226,9 +265,9 @@ impl CellFileWriter {
         // The columns of cells are shared by all tensors of a file: what each takes is its part of
         // what they take together.
         let total: i64 = self.writer.flushed_row_groups().iter().map(|g| g.compressed_size()).sum();
-        let rows: u64 = self.held.iter().flat_map(|h| &h.rows).map(|(_, count)| count).sum();
-        for held in &mut self.held {
-            let own: u64 = held.rows.iter().map(|(_, count)| count).sum();
+        let rows: u64 = self.holding.all().iter().map(|held| held.row_count()).sum();
+        for held in self.holding.all() {
+            let own = held.row_count();
             held.bytes = (total.max(0) as u128 * u128::from(own) / u128::from(rows.max(1))) as u64;
         }
         let checks = KeyValue::new(CHECKS_KEY.to_owned(), render_checks(&self.checks));
@@ -239,9 +278,18 @@ impl CellFileWriter {
         let failed = Arc::clone(&sink.failed);
         let sink = self.writer.into_inner().map_err(|e| cause(&failed, &self.path, e))?;
         let tail_crc = sink.tail.as_deref().map(crc32c);
-        let tags = FileTags { kind: FileKind::Cells, tail, tail_crc, deleted: 0, tensors: self.held };
+        let tags =
+            FileTags { kind: FileKind::Cells, tail, tail_crc, deleted: 0, tensors: self.holding.finish() };
         Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))
     }
+}
+
+/// How many texts from `from` on fill a page.
+fn text_rows(texts: &ArrayRef, from: usize) -> usize {
+    let texts = texts.as_string::<i32>();
+    let start = texts.value_offsets()[from] as usize;
+    let end = texts.value_offsets().partition_point(|at| (*at as usize) < start + TEXT_PAGE_BYTES);
+    end.saturating_sub(from).clamp(1, CELL_PAGE_ROWS)
 }
 
 /// What really went wrong when the Parquet writer reports an error: the file's failure, if there was one.

@@ -48,13 +48,25 @@ pub(crate) async fn read_cells(
     header: &Header,
     runs: &[(u64, u64)],
 ) -> Result<Cells, TableError> {
+    let coordinates: Vec<String> = (0..header.shape.rank()).map(coordinate).collect();
+    let value_column = value_column(header);
+    let keys: Vec<&str> = coordinates.iter().map(String::as_str).collect();
+    let batch = read_verified(store, file, &keys, Some(value_column), runs).await?;
+    Ok(Cells { batch, coordinates, value_column })
+}
+
+/// Reads columns of longs and a column of values of the rows in `runs`, and verifies their checksums.
+pub(crate) async fn read_verified(
+    store: &Store,
+    file: &FileIndex,
+    keys: &[&str],
+    value: Option<&str>,
+    runs: &[(u64, u64)],
+) -> Result<RecordBatch, TableError> {
     let checks = file.checks();
     let wanted = runs;
     let runs = widened(wanted, checks);
-    let coordinates: Vec<String> = (0..header.shape.rank()).map(coordinate).collect();
-    let value_column = value_column(header);
-    let mut names: Vec<&str> = coordinates.iter().map(String::as_str).collect();
-    names.push(value_column);
+    let names: Vec<&str> = keys.iter().copied().chain(value).collect();
     let batch = file.columns(store, &runs, &names).await?;
     let bad = |what: &str| TableError::corrupt(&file.path, format!("cells: {what}"));
     for name in &names {
@@ -63,16 +75,15 @@ pub(crate) async fn read_cells(
             return Err(bad(&format!("column {name:?} has nulls")));
         }
     }
-    let cells = Cells { batch, coordinates, value_column };
-    let axes = cells.axes();
-    let (_, values) = cells.values();
+    let axes: Vec<&[i64]> = keys.iter().map(|name| long_column(&batch, name).unwrap_or_default()).collect();
+    let values = value.and_then(|name| batch.column_by_name(name));
     let mut at = 0;
     for &(first, count) in &runs {
         for check in overlapping(checks, first, count) {
             let from = at + (check.first - first) as usize;
             let rows = check.rows as usize;
             let part: Vec<&[i64]> = axes.iter().map(|axis| &axis[from..from + rows]).collect();
-            if digest(&part, &values.slice(from, rows)) != check.crc {
+            if digest(&part, values.map(|values| values.slice(from, rows)).as_ref()) != check.crc {
                 return Err(bad(&format!(
                     "rows from {} on do not have the checksum they were written with",
                     check.first
@@ -82,7 +93,7 @@ pub(crate) async fn read_cells(
         at += count as usize;
     }
     if runs == wanted {
-        return Ok(cells);
+        return Ok(batch);
     }
     // Rows beside the wanted ones were read for their checksum only.
     let rows = runs.iter().flat_map(|&(first, count)| first..first + count);
@@ -90,6 +101,5 @@ pub(crate) async fn read_cells(
         let i = wanted.partition_point(|&(first, _)| first <= row);
         Some(i > 0 && row < wanted[i - 1].0 + wanted[i - 1].1)
     }));
-    let batch = filter_record_batch(&cells.batch, &keep).map_err(|e| bad(&e.to_string()))?;
-    Ok(Cells { batch, ..cells })
+    filter_record_batch(&batch, &keep).map_err(|e| bad(&e.to_string()))
 }

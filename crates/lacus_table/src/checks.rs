@@ -18,12 +18,15 @@ pub(crate) struct Check {
     pub crc: u32,
 }
 
-/// The checksum of cells: all of `c0`, then `c1`, …, then the values, little-endian as stored.
-pub(crate) fn digest(coords: &[&[i64]], values: &ArrayRef) -> u32 {
-    let mut bytes = Vec::with_capacity((coords.len() + 2) * values.len() * 8);
+/// The checksum of cells: all of `c0`, then `c1`, … (of samples: all of `row`), then the values,
+/// little-endian as stored.
+pub(crate) fn digest(coords: &[&[i64]], values: Option<&ArrayRef>) -> u32 {
+    let rows = coords.first().map_or(0, |axis| axis.len());
+    let mut bytes = Vec::with_capacity((coords.len() + 2) * rows * 8);
     for axis in coords {
         bytes.extend(axis.iter().flat_map(|c| c.to_le_bytes()));
     }
+    let Some(values) = values else { return crc32c(&bytes) };
     match values.data_type() {
         DataType::Int64 => {
             bytes.extend(values.as_primitive::<Int64Type>().values().iter().flat_map(|v| v.to_le_bytes()));
@@ -35,6 +38,13 @@ pub(crate) fn digest(coords: &[&[i64]], values: &ArrayRef) -> u32 {
         DataType::Float64 => {
             let reals = values.as_primitive::<Float64Type>().values();
             bytes.extend(reals.iter().flat_map(|v| v.to_bits().to_le_bytes()));
+        }
+        DataType::Utf8 => {
+            // Lengths too: texts must not flow into each other.
+            for text in values.as_string::<i32>().iter().flatten() {
+                bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+            }
         }
         _ => values.as_binary::<i32>().iter().flatten().for_each(|v| bytes.extend_from_slice(v)),
     }

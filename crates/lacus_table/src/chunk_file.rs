@@ -9,6 +9,7 @@
 //! Parquet writer into memory, with a `data` column of nulls; their bytes are then placed behind the
 //! blobs, and the footer is rewritten to point to where everything is.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -30,9 +31,10 @@ use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::writer::TrackedWrite;
 
 use crate::error::TableError;
+use crate::held::Holding;
 use crate::page::{Levels, page_start};
 use crate::schema::{arrow_schema, column, coordinate_at, writer_properties};
-use crate::snapshot::{FileKind, FileTags, HeaderRow, Held};
+use crate::snapshot::{FileKind, FileTags, HeaderRow};
 use crate::stats::FileStats;
 
 /// A value of at least this size gets a page of its own; smaller ones share pages of about this
@@ -60,13 +62,12 @@ pub(crate) struct ChunkFileWriter {
     out: FileWriter,
     index: ArrowWriter<Vec<u8>>,
     rows: IndexRows,
-    row: u64,
     group_first_row: u64,
     group_bytes: u64,
     groups: Vec<Vec<WrittenPage>>,
     page: OpenPage,
     stats: FileStats,
-    held: Vec<Held>,
+    holding: Holding,
 }
 
 struct WrittenPage {
@@ -108,13 +109,12 @@ impl ChunkFileWriter {
             out,
             index,
             rows: IndexRows::default(),
-            row: 0,
             group_first_row: 0,
             group_bytes: 0,
             groups: vec![Vec::new()],
             page: OpenPage::default(),
             stats: FileStats::default(),
-            held: Vec::new(),
+            holding: Holding::default(),
         })
     }
 
@@ -123,18 +123,10 @@ impl ChunkFileWriter {
         self.out.offset() + self.page.values.len() as u64
     }
 
-    fn held(&mut self, name: &str) -> &mut Held {
-        if self.held.last().is_none_or(|h| h.name != name) {
-            self.held.push(Held { name: name.to_owned(), header: None, rows: Vec::new(), bytes: 0 });
-        }
-        self.held.last_mut().expect("just pushed")
-    }
-
     /// Writes a header row.
     pub(crate) fn header(&mut self, name: &str, header: &HeaderRow) -> Result<(), TableError> {
-        let row = self.row;
-        self.held(name).header = Some(HeaderRow { row, ..header.clone() });
-        self.rows.push(name, &[], None, Some(header));
+        self.holding.header(name, header);
+        self.rows.push(name, IndexRow { header: Some(header.clone()), ..IndexRow::default() });
         self.stats.add(name, &[]);
         self.page.levels.push(false);
         self.row_done()
@@ -150,15 +142,34 @@ impl ChunkFileWriter {
         crc: u32,
         bytes: &[u8],
     ) -> Result<Option<PendingWrite>, TableError> {
-        let row = self.row;
-        let held = self.held(name);
-        held.bytes += bytes.len() as u64;
-        match held.rows.last_mut() {
-            Some((first, count)) if *first + *count == row => *count += 1,
-            _ => held.rows.push((row, 1)),
-        }
-        self.rows.push(name, coords, Some((codec, crc, bytes.len() as i64)), None);
+        self.holding.add(name, 1, bytes.len() as u64);
+        let blob = Some((Cow::Borrowed(codec.name()), crc, bytes.len() as i64));
+        self.rows.push(name, IndexRow { coords: *coords, blob, ..IndexRow::default() });
         self.stats.add(name, coords);
+        let pending = self.place(bytes)?;
+        self.row_done()?;
+        Ok(pending)
+    }
+
+    /// Writes a row of a sample, as [`ChunkFileWriter::chunk`] does.
+    pub(crate) fn sample(
+        &mut self,
+        name: &str,
+        id: u64,
+        sample: &BlobRow<'_>,
+    ) -> Result<Option<PendingWrite>, TableError> {
+        let bytes = &sample.bytes[..];
+        self.holding.add_ids(name, &[id], bytes.len() as u64);
+        let row = IndexRow {
+            id: Some(id as i64),
+            coords: sample.tile,
+            blob: Some((sample.codec.clone(), sample.crc, bytes.len() as i64)),
+            shape: sample.shape.map(<[i64]>::to_vec),
+            ..IndexRow::default()
+        };
+        self.rows.push(name, row);
+        self.stats.add(name, &sample.tile);
+        self.stats.add_ids(&[id]);
         let pending = self.place(bytes)?;
         self.row_done()?;
         Ok(pending)
@@ -214,7 +225,6 @@ impl ChunkFileWriter {
     }
 
     fn row_done(&mut self) -> Result<(), TableError> {
-        self.row += 1;
         if self.rows.len() >= BATCH_ROWS {
             self.flush_rows()?;
         }
@@ -222,7 +232,7 @@ impl ChunkFileWriter {
             self.flush_rows()?;
             self.index.flush().map_err(TableError::parquet(&self.path))?;
             self.groups.push(Vec::new());
-            self.group_first_row = self.row;
+            self.group_first_row = self.holding.rows();
             self.group_bytes = 0;
         }
         Ok(())
@@ -258,7 +268,8 @@ impl ChunkFileWriter {
         last.extend_from_slice(&footer);
         self.out.append(&last)?;
         let tail_crc = Some(crc32c(&last));
-        let tags = FileTags { kind: FileKind::Chunks, tail, tail_crc, deleted: 0, tensors: self.held };
+        let tags =
+            FileTags { kind: FileKind::Chunks, tail, tail_crc, deleted: 0, tensors: self.holding.finish() };
         Ok(ClosedFile { path, out: self.out, stats: self.stats, tags })
     }
 }
@@ -421,64 +432,110 @@ fn shifted(index: &OffsetIndexMetaData, shift: i64, rows: i64) -> OffsetIndexMet
     moved.build()
 }
 
-/// Index rows on their way into the Parquet writer.
+/// A blob that is a sample, or a tile of one.
+#[derive(Clone, Debug)]
+pub(crate) struct BlobRow<'a> {
+    /// Which tile; none for a sample in one piece.
+    pub tile: Coords,
+    pub codec: Cow<'static, str>,
+    pub crc: u32,
+    /// The sample's shape, where samples differ.
+    pub shape: Option<&'a [i64]>,
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// What the index columns say of one row.
+#[derive(Default)]
+struct IndexRow {
+    name: Arc<str>,
+    id: Option<i64>,
+    coords: Coords,
+    /// Codec, checksum, length.
+    blob: Option<(Cow<'static, str>, u32, i64)>,
+    shape: Option<Vec<i64>>,
+    header: Option<HeaderRow>,
+}
+
+/// Index rows that wait to be written.
 #[derive(Default)]
 struct IndexRows {
-    names: Vec<String>,
-    coords: Vec<Coords>,
-    chunks: Vec<Option<(Codec, u32, i64)>>,
-    headers: Vec<Option<HeaderRow>>,
+    rows: Vec<IndexRow>,
 }
 
 impl IndexRows {
     fn len(&self) -> usize {
-        self.names.len()
+        self.rows.len()
     }
 
-    fn push(
-        &mut self,
-        name: &str,
-        coords: &[i64],
-        chunk: Option<(Codec, u32, i64)>,
-        header: Option<&HeaderRow>,
-    ) {
-        self.names.push(name.to_owned());
-        self.coords.push(Coords::new(coords).unwrap_or_default());
-        self.chunks.push(chunk);
-        self.headers.push(header.cloned());
+    fn push(&mut self, name: &str, row: IndexRow) {
+        // Rows come sorted by name, so that most share the one before theirs.
+        let name = match self.rows.last() {
+            Some(last) if *last.name == *name => Arc::clone(&last.name),
+            _ => name.into(),
+        };
+        self.rows.push(IndexRow { name, ..row });
     }
 
     /// The gathered rows as a batch, leaving none.
     fn take(&mut self, path: &str) -> Result<RecordBatch, TableError> {
-        let rows = std::mem::take(self);
+        let rows = std::mem::take(&mut self.rows);
         let schema = arrow_schema();
         let mut columns: Vec<ArrayRef> =
             schema.fields().iter().map(|f| new_null_array(f.data_type(), rows.len())).collect();
         let at = |name: &str| schema.index_of(name).expect("the schema has this column");
 
         let mut names = StringBuilder::new();
-        rows.names.iter().for_each(|n| names.append_value(n));
+        rows.iter().for_each(|row| names.append_value(&row.name));
         columns[at(column::TENSOR)] = Arc::new(names.finish());
+        if rows.iter().any(|row| row.id.is_some()) {
+            columns[at(column::ROW)] = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.id)));
+        }
         for k in 0..MAX_RANK {
-            if rows.coords.iter().any(|c| c.len() > k) {
-                let values = rows.coords.iter().map(|c| c.get(k).copied());
+            if rows.iter().any(|row| row.coords.len() > k) {
+                let values = rows.iter().map(|row| row.coords.get(k).copied());
                 columns[coordinate_at(k)] = Arc::new(Int64Array::from_iter(values));
             }
         }
         let mut codecs = StringBuilder::new();
         let mut crcs = Int32Builder::new();
         let mut lengths = Int64Builder::new();
-        for chunk in &rows.chunks {
-            codecs.append_option(chunk.as_ref().map(|(codec, ..)| codec.name()));
-            crcs.append_option(chunk.as_ref().map(|(_, crc, _)| *crc as i32));
-            lengths.append_option(chunk.as_ref().map(|(.., bytes)| *bytes));
+        for row in &rows {
+            codecs.append_option(row.blob.as_ref().map(|(codec, ..)| codec));
+            crcs.append_option(row.blob.as_ref().map(|(_, crc, _)| *crc as i32));
+            lengths.append_option(row.blob.as_ref().map(|(.., bytes)| *bytes));
         }
         columns[at(column::BYTES)] = Arc::new(lengths.finish());
         columns[at(column::CODEC)] = Arc::new(codecs.finish());
         columns[at(column::CRC)] = Arc::new(crcs.finish());
-        header_columns(&rows.headers, |name, array| columns[at(name)] = array);
+        let (mut headers, mut shapes) = (Vec::new(), Vec::new());
+        for row in rows {
+            headers.push(row.header);
+            shapes.push(row.shape);
+        }
+        header_columns(&headers, |name, array| columns[at(name)] = array);
+        if shapes.iter().any(Option::is_some) {
+            // The shapes of samples stand in the column that header rows use for theirs.
+            for (shape, header) in shapes.iter_mut().zip(&headers) {
+                let of_header = header.as_ref().filter(|h| !h.dtype.is_empty()).map(|h| &h.shape);
+                *shape = shape.take().or_else(|| of_header.cloned());
+            }
+            columns[at(column::SHAPE)] = lists(shapes.iter().map(Option::as_deref));
+        }
         RecordBatch::try_new(schema, columns).map_err(|e| TableError::corrupt(path, e.to_string()))
     }
+}
+
+/// A column of lists of longs.
+fn lists<'a>(values: impl Iterator<Item = Option<&'a [i64]>>) -> ArrayRef {
+    let element = Field::new("element", arrow::datatypes::DataType::Int64, true);
+    let mut builder = ListBuilder::new(Int64Builder::new()).with_field(element);
+    for value in values {
+        if let Some(value) = value {
+            builder.values().append_slice(value);
+        }
+        builder.append(value.is_some());
+    }
+    Arc::new(builder.finish())
 }
 
 /// The columns that only header rows fill.
@@ -491,22 +548,11 @@ pub(crate) fn header_columns(headers: &[Option<HeaderRow>], mut set: impl FnMut(
         headers.iter().for_each(|h| builder.append_option(h.as_ref().and_then(get)));
         Arc::new(builder.finish())
     };
-    let lists = |get: &dyn Fn(&HeaderRow) -> Option<Vec<i64>>| -> ArrayRef {
-        let element = Field::new("element", arrow::datatypes::DataType::Int64, true);
-        let mut builder = ListBuilder::new(Int64Builder::new()).with_field(element);
-        for header in headers {
-            match header.as_ref().and_then(get) {
-                Some(values) => {
-                    builder.values().append_slice(&values);
-                    builder.append(true);
-                }
-                None => builder.append(false),
-            }
-        }
-        Arc::new(builder.finish())
-    };
-    set(column::SHAPE, lists(&|h| (!h.dtype.is_empty()).then(|| h.shape.clone())));
-    set(column::CHUNK_SHAPE, lists(&|h| h.chunk_shape.clone()));
+    let shapes = headers.iter().map(|h| h.as_ref().filter(|h| !h.dtype.is_empty()).map(|h| &h.shape[..]));
+    set(column::SHAPE, lists(shapes));
+    let chunk_shapes = headers.iter().map(|h| h.as_ref().and_then(|h| h.chunk_shape.as_deref()));
+    set(column::CHUNK_SHAPE, lists(chunk_shapes));
+    set(column::HTYPE, strings(&|h| h.htype.clone()));
     set(column::LAYOUT, strings(&|h| Some(h.layout.clone()).filter(|t| !t.is_empty())));
     set(column::DTYPE, strings(&|h| Some(h.dtype.clone()).filter(|t| !t.is_empty())));
     set(column::PARAMETERS, strings(&|h| Some(h.parameters.clone()).filter(|t| !t.is_empty())));

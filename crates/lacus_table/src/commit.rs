@@ -10,6 +10,7 @@
 //! those lie, is worked out anew.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use lacus_io::{Store, World};
 use lacus_layout::Coords;
@@ -20,7 +21,9 @@ use crate::chunk_file::StagedFile;
 use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
+use crate::held::PENDING;
 use crate::log::{Action, Add, Remove, entry_path, parse_entry, render_entry};
+use crate::row_index::{ColumnIndex, RowCache};
 use crate::schema::protocol_action;
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
 use crate::stage::WriteOptions;
@@ -47,6 +50,10 @@ pub(crate) enum Supersede {
     Header(String),
     /// Some of its chunks; those that are not stored are passed over.
     Chunks(String, Vec<Coords>),
+    /// Samples of a column, by the ids of their rows (sorted); those that are missing are passed over.
+    Samples(String, Vec<u64>),
+    /// Rows of the dataset, by their ids (sorted), in every column.
+    Rows(Vec<u64>),
     /// Whole files, whose live rows were copied.
     Files(Vec<FileEntry>),
 }
@@ -69,6 +76,7 @@ pub(crate) struct Committer<'a> {
     pub store: &'a Store,
     pub world: &'a World,
     pub cache: &'a Cache,
+    pub rows: &'a RowCache,
 }
 
 impl Committer<'_> {
@@ -211,6 +219,7 @@ impl Committer<'_> {
         made: &mut Vec<String>,
     ) -> Result<Vec<Action>, TableError> {
         let now = self.world.now_millis();
+        let version = snapshot.version + 1;
         let mut actions: Vec<Action> = Vec::new();
         let mut changes: BTreeMap<String, FileChange> = BTreeMap::new();
         for superseded in &staged.supersede {
@@ -261,9 +270,9 @@ impl Committer<'_> {
         if !rewrites.is_empty() {
             let files = self.rewrite(snapshot, rewrites, options).await?;
             made.extend(files.iter().map(|f| f.path.clone()));
-            actions.extend(files.iter().map(|f| added(f, now, staged.data_change)));
+            actions.extend(files.iter().map(|f| added(f, now, staged.data_change, version)));
         }
-        actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change)));
+        actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change, version)));
         Ok(actions)
     }
 
@@ -332,6 +341,20 @@ impl Committer<'_> {
                     }
                 }
             }
+            Supersede::Samples(name, ids) => {
+                if snapshot.tensor(name).is_some() {
+                    let index = self.rows.column(self.store, snapshot, name).await?;
+                    kill(&index, ids, changes);
+                }
+            }
+            Supersede::Rows(ids) => {
+                for (name, _) in snapshot.tensors().filter(|(_, state)| state.header.is_column()) {
+                    let index = self.rows.column(self.store, snapshot, name).await?;
+                    kill(&index, ids, changes);
+                }
+                let index = self.rows.axis_index(self.store, snapshot).await?;
+                kill(&index, ids, changes);
+            }
             Supersede::Files(files) => {
                 for file in files {
                     let current = snapshot.files.get(file.path());
@@ -358,7 +381,7 @@ impl Committer<'_> {
         // What must not be copied: rows that die with this commit. They are kept out by copying
         // against a snapshot in which they are dead already.
         let mut thinned = snapshot.clone();
-        let private = Cache::new();
+        let private = Arc::new(Cache::new());
         for (path, change) in changes {
             let entry = &snapshot.files[&path];
             let mut dead = change.dead;
@@ -494,6 +517,31 @@ fn describe(tensor: &str) -> String {
     }
 }
 
+/// Notes the death of the samples of some rows.
+fn kill(index: &ColumnIndex, ids: &[u64], changes: &mut BTreeMap<String, FileChange>) {
+    let mut touched = std::collections::BTreeSet::new();
+    for (file, row) in ids.iter().flat_map(|id| index.places(*id)) {
+        FileChange::of(changes, &index.files[file as usize]).dead.insert(row);
+        touched.insert(file);
+    }
+    for file in touched {
+        let change = FileChange::of(changes, &index.files[file as usize]);
+        let Some(at) = change.held.iter().position(|h| h.name == index.name) else { continue };
+        let held = &mut change.held[at];
+        let dead: u64 =
+            held.rows.iter().map(|&(first, count)| change.dead.range_cardinality(first..first + count)).sum();
+        let live = index.live_rows(file);
+        if dead < live {
+            // A share of the bytes goes with each row: what exactly is not worth reading the file for.
+            held.bytes -= (u128::from(held.bytes) * u128::from(dead) / u128::from(live)) as u64;
+        } else if held.header.is_some() {
+            *held = Held { header: held.header.take(), ..Held::new(&index.name) };
+        } else {
+            change.held.remove(at);
+        }
+    }
+}
+
 /// What a commit does to one file.
 #[derive(Default)]
 struct FileChange {
@@ -522,7 +570,12 @@ fn removed(entry: &FileEntry, now: i64, data_change: bool) -> Action {
     })
 }
 
-fn added(file: &StagedFile, now: i64, data_change: bool) -> Action {
+fn added(file: &StagedFile, now: i64, data_change: bool, version: u64) -> Action {
+    let mut tags = file.tags.clone();
+    for held in &mut tags.tensors {
+        // Rows of the dataset are ordered by the version that wrote them.
+        held.sequences.iter_mut().filter(|(s, _)| *s == PENDING).for_each(|(s, _)| *s = version);
+    }
     Action::Add(Add {
         path: file.path.clone(),
         partition_values: HashMap::new(),
@@ -530,7 +583,7 @@ fn added(file: &StagedFile, now: i64, data_change: bool) -> Action {
         modification_time: now,
         data_change,
         stats: Some(file.stats.render()),
-        tags: Some(render_tags(&file.tags)),
+        tags: Some(render_tags(&tags)),
         deletion_vector: None,
     })
 }

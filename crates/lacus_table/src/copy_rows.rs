@@ -13,9 +13,10 @@ use crate::cell_file::CellFileWriter;
 use crate::cells::read_cells;
 use crate::checks::pieces;
 use crate::chunk_file::StagedFile;
+use crate::copy_samples::{CopiedColumn, copy_samples};
 use crate::error::TableError;
 use crate::read::read_stored;
-use crate::schema::DATASET_ROW;
+use crate::schema::{DATASET_ROW, ROW_AXIS};
 use crate::snapshot::{HeaderRow, Snapshot};
 use crate::stage::{
     ChunkJob, FILE_BYTES, Meter, Ready, WriteOptions, new_path, on_plain_thread, write_chunks,
@@ -46,16 +47,26 @@ pub(crate) struct Copied {
 pub(crate) async fn copy_rows(
     store: &Store,
     world: &World,
-    cache: &Cache,
+    cache: &Arc<Cache>,
     snapshot: &Snapshot,
     tensors: &[Copied],
     options: &WriteOptions,
 ) -> Result<Vec<StagedFile>, TableError> {
     let mut chunked: BTreeMap<&str, (&Copied, Option<Arc<TensorIndex>>)> = BTreeMap::new();
+    let mut columns = Vec::new();
     let mut celled: BTreeMap<&str, (&Copied, Arc<TensorIndex>)> = BTreeMap::new();
     for copied in tensors {
         if copied.name == DATASET_ROW {
             chunked.insert(&copied.new_name, (copied, None));
+            continue;
+        }
+        if copied.name == ROW_AXIS || snapshot.tensor(&copied.name).is_some_and(|s| s.header.is_column()) {
+            columns.push(CopiedColumn {
+                name: copied.name.clone(),
+                new_name: copied.new_name.clone(),
+                header: copied.header.clone(),
+                only: copied.only.clone(),
+            });
             continue;
         }
         let index = cache.tensor(store, snapshot, &copied.name).await?;
@@ -67,6 +78,9 @@ pub(crate) async fn copy_rows(
     }
     let mut files = copy_chunks(store, world, chunked, options).await?;
     files.extend(copy_cells(store, world, celled, options).await?);
+    if !columns.is_empty() {
+        files.extend(copy_samples(store, world, cache, snapshot, columns, options).await?);
+    }
     Ok(files)
 }
 

@@ -73,6 +73,11 @@ pub enum TableError {
         /// The name.
         name: String,
     },
+    /// The tensor is a column: its samples are read and written row by row.
+    IsColumn {
+        /// Its name.
+        name: String,
+    },
     /// Somebody else changed the same thing first.
     Conflict {
         /// What was being written.
@@ -127,6 +132,7 @@ impl TableError {
             TableError::BadName { .. }
             | TableError::Refused { .. }
             | TableError::ReadOnly { .. }
+            | TableError::IsColumn { .. }
             | TableError::NewerFormat { .. } => ErrorKind::Invalid,
             TableError::AlreadyExists { .. } | TableError::NameTaken { .. } | TableError::Conflict { .. } => {
                 ErrorKind::Conflict
@@ -169,6 +175,9 @@ impl fmt::Display for TableError {
             TableError::Layout { tensor: None, source } => write!(f, "{source}"),
             TableError::Io(e) => write!(f, "{e}"),
             TableError::NotADataset { url, found } => write!(f, "no dataset here: {found} ({url})"),
+            TableError::IsColumn { name } => {
+                write!(f, "{name:?} is a column of samples: it is read and written by rows")
+            }
             TableError::AlreadyExists { url } => {
                 write!(f, "a dataset or other files are here already ({url})")
             }

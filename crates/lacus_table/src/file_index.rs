@@ -114,6 +114,29 @@ impl FileIndex {
         Some((page, u32::try_from(row - page.first_row).ok()?))
     }
 
+    /// Where the value of each row lies in the file, from the lengths of all rows (`None` for rows without
+    /// one). `None` when they do not fill the pages.
+    pub(crate) fn value_offsets(&self, lengths: &[Option<u32>]) -> Option<Vec<u64>> {
+        let mut offsets = vec![0; lengths.len()];
+        for (i, page) in self.data_pages.iter().enumerate() {
+            let end = self.data_pages.get(i + 1).map_or(lengths.len() as u64, |next| next.first_row);
+            let rows = usize::try_from(page.first_row).ok()?..usize::try_from(end).ok()?;
+            let values = lengths.get(rows.clone())?;
+            // Every value has its length in front; the last one ends with the page.
+            let taken: u64 = values.iter().flatten().map(|length| 4 + u64::from(*length)).sum();
+            let mut at = (page.offset + u64::from(page.bytes)).checked_sub(taken)?;
+            if at < page.offset {
+                return None;
+            }
+            for (offset, length) in offsets[rows].iter_mut().zip(values) {
+                let Some(length) = length else { continue };
+                *offset = at + 4;
+                at += 4 + u64::from(*length);
+            }
+        }
+        Some(offsets)
+    }
+
     /// Whether the `data` column is laid out as Lacus writes it, so that pages can be read by hand.
     pub(crate) fn has_plain_pages(&self) -> bool {
         self.kind == FileKind::Chunks

@@ -8,6 +8,7 @@ use lacus_io::Store;
 
 use crate::error::TableError;
 use crate::file_index::FileIndex;
+use crate::held::extend_run;
 use crate::log::Add;
 use crate::schema::column;
 use crate::snapshot::{FileEntry, FileKind, FileTags, HeaderRow, Held};
@@ -28,6 +29,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
         column::DTYPE,
         column::SHAPE,
         column::LAYOUT,
+        column::HTYPE,
         column::CHUNK_SHAPE,
         column::PARAMETERS,
         column::METADATA,
@@ -48,12 +50,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
     let mut found: BTreeMap<String, Held> = BTreeMap::new();
     for row in 0..batch.num_rows() {
         let name = if tensors.is_valid(row) { tensors.value(row) } else { return Err(bad()) };
-        let held = found.entry(name.to_owned()).or_insert_with(|| Held {
-            name: name.to_owned(),
-            header: None,
-            rows: Vec::new(),
-            bytes: 0,
-        });
+        let held = found.entry(name.to_owned()).or_insert_with(|| Held::new(name));
         let at = row as u64;
         let is_header = dtypes.is_valid(row) || metadata.is_valid(row);
         let is_dead = deleted.as_ref().is_some_and(|d| d.contains(at));
@@ -63,10 +60,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
             }
             continue;
         }
-        match held.rows.last_mut() {
-            Some((first, count)) if *first + *count == at => *count += 1,
-            _ => held.rows.push((at, 1)),
-        }
+        extend_run(&mut held.rows, at, 1);
         if let Some(lengths) = lengths.filter(|l| l.is_valid(row) && !is_dead) {
             held.bytes += u64::try_from(lengths.value(row)).unwrap_or(0);
         }
@@ -92,6 +86,7 @@ fn header_row(batch: &RecordBatch, row: usize) -> Option<HeaderRow> {
         dtype: text(column::DTYPE).unwrap_or_default(),
         shape: longs(column::SHAPE).unwrap_or_default(),
         layout: text(column::LAYOUT).unwrap_or_default(),
+        htype: text(column::HTYPE),
         chunk_shape: longs(column::CHUNK_SHAPE),
         parameters: text(column::PARAMETERS).unwrap_or_default(),
         metadata: text(column::METADATA),

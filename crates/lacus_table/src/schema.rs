@@ -23,13 +23,21 @@ pub(crate) const FORMAT_PROPERTY: &str = "lacus.format";
 /// The name under which the dataset's own metadata is kept; no tensor can be called so.
 pub(crate) const DATASET_ROW: &str = "";
 
+/// The name under which the rows of the dataset are kept; no tensor can be called so.
+pub(crate) const ROW_AXIS: &str = "/rows";
+
+/// What the header row of a column has as its layout.
+pub(crate) const COLUMN_LAYOUT: &str = "COLUMN";
+
 /// Column names, as the format document lists them.
 pub(crate) mod column {
     pub(crate) const TENSOR: &str = "tensor";
+    pub(crate) const ROW: &str = "row";
     pub(crate) const SHAPE: &str = "shape";
     pub(crate) const CHUNK_SHAPE: &str = "chunk_shape";
     pub(crate) const LAYOUT: &str = "layout";
     pub(crate) const DTYPE: &str = "dtype";
+    pub(crate) const HTYPE: &str = "htype";
     pub(crate) const PARAMETERS: &str = "parameters";
     pub(crate) const METADATA: &str = "metadata";
     pub(crate) const CODEC: &str = "codec";
@@ -39,6 +47,7 @@ pub(crate) mod column {
     pub(crate) const INT: &str = "int";
     pub(crate) const FLOAT: &str = "float";
     pub(crate) const REAL: &str = "real";
+    pub(crate) const TEXT: &str = "text";
 }
 
 /// The name of coordinate column `k`.
@@ -55,15 +64,17 @@ pub(crate) const fn coordinate_at(k: usize) -> usize {
 pub(crate) fn arrow_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let longs = || DataType::List(Arc::new(Field::new("element", DataType::Int64, true)));
-        let mut fields =
-            vec![Field::new(column::TENSOR, DataType::Utf8, true), Field::new("row", DataType::Int64, true)];
+        let mut fields = vec![
+            Field::new(column::TENSOR, DataType::Utf8, true),
+            Field::new(column::ROW, DataType::Int64, true),
+        ];
         fields.extend((0..MAX_RANK).map(|k| Field::new(coordinate(k), DataType::Int64, true)));
         fields.extend([
             Field::new(column::SHAPE, longs(), true),
             Field::new(column::CHUNK_SHAPE, longs(), true),
             Field::new(column::LAYOUT, DataType::Utf8, true),
             Field::new(column::DTYPE, DataType::Utf8, true),
-            Field::new("htype", DataType::Utf8, true),
+            Field::new(column::HTYPE, DataType::Utf8, true),
             Field::new(column::PARAMETERS, DataType::Utf8, true),
             Field::new(column::METADATA, DataType::Utf8, true),
             Field::new(column::CODEC, DataType::Utf8, true),
@@ -73,7 +84,7 @@ pub(crate) fn arrow_schema() -> SchemaRef {
             Field::new(column::INT, DataType::Int64, true),
             Field::new(column::FLOAT, DataType::Float32, true),
             Field::new(column::REAL, DataType::Float64, true),
-            Field::new("text", DataType::Utf8, true),
+            Field::new(column::TEXT, DataType::Utf8, true),
         ]);
         Arc::new(Schema::new(fields))
     });
@@ -115,7 +126,7 @@ pub(crate) fn protocol_action(deletion_vectors: bool) -> Json {
 
 /// The `metaData` action of a table.
 pub(crate) fn metadata_action(id: &str, created_millis: i64, deletion_vectors: bool) -> Json {
-    let mut skipping = vec![column::TENSOR.to_owned(), "row".to_owned()];
+    let mut skipping = vec![column::TENSOR.to_owned(), column::ROW.to_owned()];
     skipping.extend((0..MAX_RANK).map(coordinate));
     let mut configuration = json!({
         FORMAT_PROPERTY: FORMAT.to_string(),
@@ -143,6 +154,9 @@ pub(crate) fn metadata_action(id: &str, created_millis: i64, deletion_vectors: b
 /// some 50 KB, below which an object store charges the same for less.
 pub(crate) const CELL_PAGE_ROWS: usize = 32 << 10;
 
+/// Bytes of text in a page: what reading one text costs at least.
+pub(crate) const TEXT_PAGE_BYTES: usize = 32 << 10;
+
 /// How the Parquet files are written; `cells` for files of COO cells.
 pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterProperties {
     let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
@@ -160,11 +174,11 @@ pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterPro
         // Cells are written page by page: what is written together is one page.
         .set_data_page_row_count_limit(if cells { CELL_PAGE_ROWS } else { 1 << 20 })
         .set_write_batch_size(if cells { CELL_PAGE_ROWS } else { 8 << 10 });
-    for name in [column::TENSOR, column::LAYOUT, column::DTYPE, "htype", column::CODEC] {
+    for name in [column::TENSOR, column::LAYOUT, column::DTYPE, column::HTYPE, column::CODEC] {
         builder = builder.set_column_dictionary_enabled(path(name), true);
     }
     builder = builder.set_column_statistics_enabled(path(column::TENSOR), EnabledStatistics::Page);
-    let mut sorted = vec!["row".to_owned()];
+    let mut sorted = vec![column::ROW.to_owned()];
     sorted.extend((0..MAX_RANK).map(coordinate));
     builder = builder.set_column_encoding(path(column::BYTES), Encoding::DELTA_BINARY_PACKED);
     for name in sorted {
@@ -175,6 +189,8 @@ pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterPro
     for name in [column::FLOAT, column::REAL] {
         builder = builder.set_column_encoding(path(name), Encoding::BYTE_STREAM_SPLIT);
     }
+    // Texts are read a page at a time, so pages are small.
+    builder = builder.set_column_data_page_size_limit(path(column::TEXT), TEXT_PAGE_BYTES);
     // Few distinct integers pack into a dictionary; many do better as deltas.
     builder = if value_is_smooth {
         builder.set_column_encoding(path(column::INT), Encoding::DELTA_BINARY_PACKED)

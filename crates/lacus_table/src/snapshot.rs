@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use crate::deletion::Descriptor;
 use crate::error::TableError;
 use crate::log::{Action, Add, Replayed};
-use crate::schema::{DATASET_ROW, FORMAT, FORMAT_PROPERTY};
+use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY};
 
 /// The tag that carries [`FileTags`].
 pub(crate) const TAG: &str = "lacus";
@@ -51,9 +51,17 @@ pub(crate) struct FileTags {
 impl FileTags {
     /// Whether every run of rows ends where a file can end.
     fn are_sane(&self) -> bool {
-        let runs = self.tensors.iter().flat_map(|held| &held.rows);
-        runs.into_iter()
-            .all(|(first, count)| first.checked_add(*count).is_some_and(|end| end <= i64::MAX as u64))
+        let ends = |runs: &[(u64, u64)]| {
+            runs.iter().all(|(first, count)| first.checked_add(*count).is_some_and(|e| e <= i64::MAX as u64))
+        };
+        let counts = |runs: &[(u64, u64)]| runs.iter().map(|(_, count)| u128::from(*count)).sum::<u128>();
+        self.tensors.iter().all(|held| {
+            let rows = counts(&held.rows);
+            ends(&held.rows)
+                && ends(&held.ids)
+                && (held.ids.is_empty() || counts(&held.ids) == rows)
+                && (held.sequences.is_empty() || counts(&held.sequences) == rows)
+        })
     }
 }
 
@@ -64,11 +72,39 @@ pub(crate) struct Held {
     /// The header row, when it is in this file and alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<HeaderRow>,
-    /// Runs of rows (first, count) of chunks or cells, dead ones included.
+    /// Runs of rows (first, count) of chunks, cells or samples, dead ones included.
     #[serde(default)]
     pub rows: Vec<(u64, u64)>,
+    /// Samples: runs (first, count) of the ids of these rows, in their order; empty when they are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<(u64, u64)>,
+    /// Samples: the least and the greatest id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<(u64, u64)>,
+    /// Rows of the dataset: runs (sequence, count), by which they are ordered before their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<(u64, u64)>,
     /// Stored bytes of the live ones.
     pub bytes: u64,
+}
+
+impl Held {
+    pub(crate) fn new(name: &str) -> Held {
+        Held {
+            name: name.to_owned(),
+            header: None,
+            rows: Vec::new(),
+            ids: Vec::new(),
+            span: None,
+            sequences: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// How many rows there are, dead ones included.
+    pub(crate) fn row_count(&self) -> u64 {
+        self.rows.iter().map(|(_, count)| count).sum()
+    }
 }
 
 /// A header row: what a tensor is.
@@ -78,6 +114,9 @@ pub(crate) struct HeaderRow {
     pub dtype: String,
     pub shape: Vec<i64>,
     pub layout: String,
+    /// The type of a column's samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub htype: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk_shape: Option<Vec<i64>>,
     pub parameters: String,
@@ -93,6 +132,7 @@ impl HeaderRow {
             dtype: header.dtype.name().to_owned(),
             shape: longs(header.shape.dims()),
             layout: header.layout.name().to_owned(),
+            htype: None,
             chunk_shape: header.chunk_shape().map(longs),
             parameters: header.parameters_json(),
             metadata: metadata.map(Json::to_string),
@@ -102,6 +142,11 @@ impl HeaderRow {
     /// The row that carries the dataset's own metadata.
     pub(crate) fn of_dataset(metadata: &Json) -> HeaderRow {
         HeaderRow { metadata: Some(metadata.to_string()), ..missing_header() }
+    }
+
+    /// Whether this describes a column of samples.
+    pub(crate) fn is_column(&self) -> bool {
+        self.layout == COLUMN_LAYOUT
     }
 
     pub(crate) fn parse(&self) -> Result<Header, LayoutError> {
@@ -145,6 +190,13 @@ pub(crate) struct TensorState {
 }
 
 impl TensorState {
+    /// Whether nothing changed between two snapshots.
+    pub(crate) fn is_same(&self, other: &TensorState) -> bool {
+        self.files.len() == other.files.len()
+            && self.files.iter().zip(&other.files).all(|(a, b)| Arc::ptr_eq(a, b))
+            && Arc::ptr_eq(&self.header, &other.header)
+    }
+
     pub(crate) fn stored_bytes(&self, name: &str) -> u64 {
         self.files.iter().filter_map(|f| f.held(name)).map(|h| h.bytes).sum()
     }
@@ -336,6 +388,7 @@ fn missing_header() -> HeaderRow {
         dtype: String::new(),
         shape: Vec::new(),
         layout: String::new(),
+        htype: None,
         chunk_shape: None,
         parameters: String::new(),
         metadata: None,

@@ -10,6 +10,8 @@ use crate::schema::{column, coordinate};
 pub(crate) struct FileStats {
     rows: u64,
     names: Option<(String, String)>,
+    ids: Option<(u64, u64)>,
+    with_id: u64,
     ranges: [Option<(i64, i64)>; MAX_RANK],
     filled: [u64; MAX_RANK],
 }
@@ -39,6 +41,15 @@ impl FileStats {
         }
     }
 
+    /// Counts the ids of samples among the rows.
+    pub(crate) fn add_ids(&mut self, ids: &[u64]) {
+        self.with_id += ids.len() as u64;
+        for &id in ids {
+            let (low, high) = self.ids.unwrap_or((id, id));
+            self.ids = Some((low.min(id), high.max(id)));
+        }
+    }
+
     /// Counts `rows` values of coordinate `k` between `low` and `high`.
     pub(crate) fn add_range(&mut self, k: usize, low: i64, high: i64, rows: u64) {
         self.filled[k] += rows;
@@ -54,7 +65,11 @@ impl FileStats {
             high.insert(column::TENSOR.into(), json!(last));
             nulls.insert(column::TENSOR.into(), json!(0));
         }
-        nulls.insert("row".into(), json!(self.rows));
+        if let Some((first, last)) = self.ids {
+            low.insert(column::ROW.into(), json!(first));
+            high.insert(column::ROW.into(), json!(last));
+        }
+        nulls.insert(column::ROW.into(), json!(self.rows - self.with_id));
         for k in 0..MAX_RANK {
             if let Some((l, h)) = self.ranges[k] {
                 low.insert(coordinate(k), json!(l));

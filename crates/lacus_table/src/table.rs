@@ -13,9 +13,12 @@ use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
 use crate::log::{Action, entry_path, is_table, parse_entry, render_entry, replay};
 use crate::read::{Read, read, read_all_sparse, read_dense};
+use crate::read_rows::SampleCache;
 use crate::region::{
     Overlay, RegionEncoder, expected_bytes, moved_edge, touched_chunks, with_first_dimension,
 };
+use crate::row_ids::RowIds;
+use crate::row_index::RowCache;
 use crate::schema::{DATASET_ROW, metadata_action, protocol_action};
 use crate::snapshot::{HeaderRow, Snapshot};
 use crate::stage::{CellJob, ChunkJob, Meter, WriteOptions, write_cells, write_chunks};
@@ -66,13 +69,16 @@ pub struct Table {
     world: World,
     snapshot: Snapshot,
     cache: Arc<Cache>,
+    rows: RowCache,
+    samples: SampleCache,
+    row_ids: RowIds,
     read_only: bool,
 }
 
 /// Longest name of a tensor, in bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
-fn check_name(name: &str) -> Result<(), TableError> {
+pub(crate) fn check_name(name: &str) -> Result<(), TableError> {
     let bad = |why| Err(TableError::BadName { name: name.to_owned(), why });
     if name.is_empty() {
         return bad("it is empty");
@@ -163,7 +169,17 @@ impl Table {
             other => other,
         })?;
         scan_untagged(&store, &mut snapshot, untagged).await?;
-        Ok(Table { store, world, snapshot, cache: Arc::new(Cache::new()), read_only: version.is_some() })
+        let cache = Arc::new(Cache::new());
+        Ok(Table {
+            store,
+            world,
+            snapshot,
+            rows: RowCache::new(Arc::clone(&cache)),
+            samples: SampleCache::new(Arc::clone(&cache)),
+            row_ids: RowIds::default(),
+            cache,
+            read_only: version.is_some(),
+        })
     }
 
     /// Whether there is a table.
@@ -233,8 +249,34 @@ impl Table {
             };
             follow(&self.store, &mut self.snapshot, version, &parse_entry(version, &bytes)?).await?;
         }
-        self.cache.trim(&self.snapshot);
+        self.trim();
         Ok(self.version())
+    }
+
+    /// Forgets what this version no longer has.
+    fn trim(&self) {
+        self.cache.trim(&self.snapshot);
+        self.samples.trim(|path| self.snapshot.files.contains_key(path));
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub(crate) fn row_cache(&self) -> &RowCache {
+        &self.rows
+    }
+
+    pub(crate) fn sample_cache(&self) -> &SampleCache {
+        &self.samples
+    }
+
+    pub(crate) fn row_ids(&self) -> &RowIds {
+        &self.row_ids
     }
 
     /// The names of the tensors, sorted.
@@ -250,6 +292,7 @@ impl Table {
     /// What is known of a tensor.
     pub fn tensor(&self, name: &str) -> Result<TensorInfo, TableError> {
         let state = self.snapshot.tensor(name).ok_or_else(|| self.no_such(name))?;
+        self.refuse_column(name)?;
         let header = state.header.parse().map_err(TableError::of_tensor(name))?;
         Ok(TensorInfo {
             name: name.to_owned(),
@@ -259,7 +302,7 @@ impl Table {
         })
     }
 
-    fn no_such(&self, name: &str) -> TableError {
+    pub(crate) fn no_such(&self, name: &str) -> TableError {
         TableError::NoSuchTensor {
             name: name.to_owned(),
             version: self.version(),
@@ -272,7 +315,16 @@ impl Table {
         parse_metadata(self.snapshot.dataset_row().and_then(|row| row.metadata.as_deref()))
     }
 
+    /// Columns are read and written row by row.
+    fn refuse_column(&self, name: &str) -> Result<(), TableError> {
+        match self.is_column(name) {
+            true => Err(TableError::IsColumn { name: name.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     async fn index(&self, name: &str) -> Result<Arc<TensorIndex>, TableError> {
+        self.refuse_column(name)?;
         self.cache.tensor(&self.store, &self.snapshot, name).await
     }
 
@@ -317,8 +369,10 @@ impl Table {
 
     pub(crate) async fn commit(&mut self, staged: Staged, options: &WriteOptions) -> Result<u64, TableError> {
         let cache = Arc::clone(&self.cache);
-        let committer = Committer { store: &self.store, world: &self.world, cache: &cache };
-        committer.commit(&mut self.snapshot, staged, options).await
+        let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
+        let version = committer.commit(&mut self.snapshot, staged, options).await?;
+        self.trim();
+        Ok(version)
     }
 
     /// Puts tensors, new or in place of old ones, all in one version.
@@ -328,6 +382,7 @@ impl Table {
         for item in &items {
             check_name(&item.name)?;
             check_metadata(item.metadata.as_ref())?;
+            self.refuse_column(&item.name)?;
             if !seen.insert(item.name.as_str()) {
                 return Err(TableError::BadName { name: item.name.clone(), why: "it is given twice" });
             }
@@ -719,19 +774,19 @@ impl Table {
         self.commit(staged, options).await
     }
 
-    pub(crate) fn parts(&self) -> (&Store, &World, &Cache, &Snapshot) {
+    pub(crate) fn parts(&self) -> (&Store, &World, &Arc<Cache>, &Snapshot) {
         (&self.store, &self.world, &self.cache, &self.snapshot)
     }
 }
 
-fn check_metadata(metadata: Option<&Json>) -> Result<(), TableError> {
+pub(crate) fn check_metadata(metadata: Option<&Json>) -> Result<(), TableError> {
     match metadata {
         Some(json) if !json.is_object() => Err(TableError::refused("metadata", "it must be a JSON object")),
         _ => Ok(()),
     }
 }
 
-fn parse_metadata(text: Option<&str>) -> Json {
+pub(crate) fn parse_metadata(text: Option<&str>) -> Json {
     text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_else(|| json!({}))
 }
 

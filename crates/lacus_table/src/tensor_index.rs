@@ -43,22 +43,22 @@ pub(crate) struct TensorIndex {
 
 /// A map that several readers share.
 #[derive(Debug)]
-struct Shared<K, V>(Mutex<HashMap<K, V>>);
+pub(crate) struct Shared<K, V>(Mutex<HashMap<K, V>>);
 
 impl<K: Hash + Eq, V: Clone> Shared<K, V> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Shared(Mutex::new(HashMap::new()))
     }
 
-    fn get(&self, key: &K) -> Option<V> {
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).get(key).cloned()
     }
 
-    fn put(&self, key: K, value: V) {
+    pub(crate) fn put(&self, key: K, value: V) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).insert(key, value);
     }
 
-    fn retain(&self, keep: impl Fn(&K) -> bool) {
+    pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).retain(|k, _| keep(k));
     }
 }
@@ -125,12 +125,10 @@ impl Cache {
             version: snapshot.version,
             close: snapshot.close_to(name),
         })?;
-        if let Some((known, index)) = self.tensors.get(&name.to_owned()) {
-            let same_files = known.files.len() == state.files.len()
-                && known.files.iter().zip(&state.files).all(|(a, b)| Arc::ptr_eq(a, b));
-            if same_files && Arc::ptr_eq(&known.header, &state.header) {
-                return Ok(index);
-            }
+        if let Some((known, index)) = self.tensors.get(&name.to_owned())
+            && known.is_same(state)
+        {
+            return Ok(index);
         }
         let index = Arc::new(self.build(store, state, name).await?);
         self.tensors.put(name.to_owned(), (state.clone(), Arc::clone(&index)));

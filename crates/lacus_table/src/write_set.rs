@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::schema::ROW_AXIS;
+
 /// What one commit wrote. Kept in its log entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WriteSet {
@@ -28,6 +30,8 @@ pub(crate) enum Scope {
     Chunks(Vec<Vec<i64>>),
     /// Chunks within this box (first and last, inclusive), when they are too many to list.
     Box(Vec<i64>, Vec<i64>),
+    /// Samples of the rows with these ids: runs (first, count), sorted.
+    Rows(Vec<(u64, u64)>),
 }
 
 /// Chunks listed one by one up to this many; beyond, their bounding box.
@@ -49,6 +53,20 @@ impl Scope {
         Scope::Box(low, high)
     }
 
+    /// Samples of rows, given as sorted runs of ids. Too many of them become fewer, wider ones.
+    pub(crate) fn of_rows(mut runs: Vec<(u64, u64)>) -> Scope {
+        while runs.len() > MAX_LISTED {
+            let pairs = runs.chunks(2);
+            runs = pairs
+                .map(|pair| {
+                    let (first, last) = (pair[0], pair[pair.len() - 1]);
+                    (first.0, last.0 + last.1 - first.0)
+                })
+                .collect();
+        }
+        Scope::Rows(runs)
+    }
+
     fn overlaps(&self, other: &Scope) -> bool {
         let within = |c: &[i64], low: &[i64], high: &[i64]| {
             c.iter().zip(low.iter().zip(high)).all(|(c, (l, h))| l <= c && c <= h)
@@ -62,6 +80,11 @@ impl Scope {
             (Scope::Chunks(a), Scope::Box(low, high)) | (Scope::Box(low, high), Scope::Chunks(a)) => {
                 a.iter().any(|c| within(c, low, high))
             }
+            (Scope::Rows(a), Scope::Rows(b)) => a.iter().any(|&(first, count)| {
+                let at = b.partition_point(|&(other, length)| other + length <= first);
+                b.get(at).is_some_and(|&(other, _)| other < first + count)
+            }),
+            (Scope::Rows(_), _) | (_, Scope::Rows(_)) => false,
             (Scope::Box(l1, h1), Scope::Box(l2, h2)) => {
                 l1.iter().zip(h2).all(|(l, h)| l <= h) && l2.iter().zip(h1).all(|(l, h)| l <= h)
             }
@@ -79,8 +102,14 @@ impl WriteSet {
     /// The first tensor both wrote in the same place.
     pub(crate) fn clash(&self, other: &WriteSet) -> Option<&str> {
         self.tensors.iter().find_map(|mine| {
-            let hit = other.tensors.iter().any(|t| t.tensor == mine.tensor && mine.scope.overlaps(&t.scope));
-            hit.then_some(mine.tensor.as_str())
+            let hit = |theirs: &Written| match (&mine.scope, &theirs.scope) {
+                // Which rows there are concerns the samples of every column.
+                (Scope::Rows(_), Scope::Rows(_)) if ROW_AXIS == mine.tensor || ROW_AXIS == theirs.tensor => {
+                    mine.scope.overlaps(&theirs.scope)
+                }
+                _ => mine.tensor == theirs.tensor && mine.scope.overlaps(&theirs.scope),
+            };
+            other.tensors.iter().any(hit).then_some(mine.tensor.as_str())
         })
     }
 }
@@ -110,5 +139,25 @@ mod tests {
         check(chunks(&[&[1, 1]]), Scope::Box(vec![0, 0], vec![1, 1]), true);
         check(Scope::Box(vec![0, 0], vec![4, 4]), Scope::Box(vec![4, 4], vec![5, 5]), true);
         check(Scope::Box(vec![0, 0], vec![4, 4]), Scope::Box(vec![0, 5], vec![5, 9]), false);
+        check(Scope::Rows(vec![(0, 5), (9, 1)]), Scope::Rows(vec![(5, 4), (20, 1)]), false);
+        check(Scope::Rows(vec![(0, 5), (9, 1)]), Scope::Rows(vec![(5, 5)]), true);
+        check(Scope::Rows(vec![(3, 1)]), Scope::Whole, true);
+    }
+
+    #[test]
+    fn a_deleted_row_clashes_with_its_samples() {
+        let update = set("labels", Scope::Rows(vec![(7, 2)]));
+        assert!(update.clash(&set(ROW_AXIS, Scope::Rows(vec![(8, 1)]))).is_some());
+        assert!(set(ROW_AXIS, Scope::Rows(vec![(8, 1)])).clash(&update).is_some());
+        assert_eq!(update.clash(&set(ROW_AXIS, Scope::Rows(vec![(9, 9)]))), None);
+        assert_eq!(update.clash(&set("boxes", Scope::Rows(vec![(7, 1)]))), None);
+    }
+
+    #[test]
+    fn many_rows_become_fewer_runs_that_cover_them() {
+        let runs: Vec<(u64, u64)> = (0..1000).map(|i| (i * 10, 2)).collect();
+        let Scope::Rows(fewer) = Scope::of_rows(runs) else { panic!() };
+        assert!(fewer.len() <= MAX_LISTED);
+        assert_eq!((fewer[0].0, fewer.last().map(|r| r.0 + r.1)), (0, Some(9992)));
     }
 }

@@ -4,5 +4,6 @@ mod a_table_does_what_a_model_does;
 mod a_tensor_comes_back;
 mod faults_lose_nothing;
 mod requests_are_few;
+mod rows_do_what_a_model_does;
 mod support;
 mod writers_lose_nothing;

@@ -1,0 +1,215 @@
+//! Copies live samples and rows of the dataset into new files, in the order of rows.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use lacus_io::{Store, World};
+use lacus_layout::Coords;
+
+use crate::cell_file::CellFileWriter;
+use crate::chunk_file::{BlobRow, ChunkFileWriter, StagedFile};
+use crate::error::TableError;
+use crate::form::Form;
+use crate::read_rows::{SampleCache, Samples};
+use crate::row_index::{ColumnIndex, RowAxis, RowCache};
+use crate::schema::{ROW_AXIS, column};
+use crate::snapshot::{HeaderRow, Snapshot};
+use crate::stage::{FILE_BYTES, WriteOptions, new_path, on_plain_thread};
+use crate::stage_rows::scalar_array;
+use crate::tensor_index::Cache;
+
+/// Stored bytes read at a time, and rows of scalars or texts.
+const GROUP_BYTES: u64 = 16 << 20;
+const GROUP_ROWS: u64 = 64 << 10;
+
+/// What to copy of one column, or of the rows of the dataset.
+pub(crate) struct CopiedColumn {
+    pub name: String,
+    pub new_name: String,
+    pub header: Option<HeaderRow>,
+    /// Copies only rows in these files; `None` for all.
+    pub only: Option<Vec<String>>,
+}
+
+/// Copies columns, sorted by their new names.
+pub(crate) async fn copy_samples(
+    store: &Store,
+    world: &World,
+    cache: &Arc<Cache>,
+    snapshot: &Snapshot,
+    mut columns: Vec<CopiedColumn>,
+    options: &WriteOptions,
+) -> Result<Vec<StagedFile>, TableError> {
+    columns.sort_by(|a, b| a.new_name.cmp(&b.new_name));
+    let rows = RowCache::new(Arc::clone(cache));
+    let samples = SampleCache::new(Arc::clone(cache));
+    let axis = rows.axis(store, snapshot).await?;
+    let mut cells: Option<CellFileWriter> = None;
+    let mut chunks: Option<ChunkFileWriter> = None;
+    let mut closed = Vec::new();
+    for copied in &columns {
+        if options.cancelled() {
+            return Err(TableError::Cancelled);
+        }
+        let name = &copied.new_name;
+        if copied.name == ROW_AXIS {
+            let index = rows.axis_index(store, snapshot).await?;
+            let runs = axis_runs(&axis, &index, copied);
+            cells = on_plain_thread(|| {
+                let mut writer = opened(store, world, cells)?;
+                for (sequence, ids) in runs {
+                    writer.axis(&ids, sequence)?;
+                }
+                Ok::<_, TableError>(Some(writer))
+            })?;
+            continue;
+        }
+        let index = rows.column(store, snapshot, &copied.name).await?;
+        let places = in_order(&axis, &index, copied);
+        let form = Form::of(&index.header)?;
+        if form == Form::Data {
+            chunks = on_plain_thread(|| {
+                let mut writer = match chunks {
+                    Some(writer) => writer,
+                    None => ChunkFileWriter::create(store, new_path(world), 0)?,
+                };
+                if let Some(header) = &copied.header {
+                    writer.header(name, header)?;
+                }
+                Ok::<_, TableError>(Some(writer))
+            })?;
+            let mut at = 0;
+            while at < places.len() {
+                if options.cancelled() {
+                    return Err(TableError::Cancelled);
+                }
+                if let Some(full) = chunks.take_if(|writer| writer.bytes() >= FILE_BYTES) {
+                    closed.push(on_plain_thread(|| full.close())?);
+                }
+                let (group, next) =
+                    Samples::group(&samples.blobs, store, &index, &places, at, GROUP_BYTES).await?;
+                let all: Vec<usize> = (0..next - at).collect();
+                let bytes = group.fetch(store, &all).await?;
+                let ids = &places[at..next];
+                chunks = on_plain_thread(|| {
+                    let mut writer = match chunks {
+                        Some(writer) => writer,
+                        None => ChunkFileWriter::create(store, new_path(world), 0)?,
+                    };
+                    for (tile, (&(id, ..), bytes)) in ids.iter().zip(&bytes).enumerate() {
+                        let (coords, codec, _) = group.tile(tile);
+                        let row = BlobRow {
+                            tile: Coords::new(&coords).unwrap_or_default(),
+                            codec: Cow::Owned(codec.to_owned()),
+                            crc: group.crc(tile),
+                            shape: group.tile_shape(tile),
+                            bytes: Cow::Borrowed(bytes),
+                        };
+                        if let Some(pending) = writer.sample(name, id, &row)? {
+                            pending.write(bytes)?;
+                        }
+                    }
+                    Ok::<_, TableError>(Some(writer))
+                })?;
+                at = next;
+            }
+            continue;
+        }
+        cells = on_plain_thread(|| {
+            let mut writer = opened(store, world, cells)?;
+            if let Some(header) = &copied.header {
+                writer.header(name, header)?;
+            }
+            Ok::<_, TableError>(Some(writer))
+        })?;
+        for group in places.chunks(GROUP_ROWS as usize) {
+            if options.cancelled() {
+                return Err(TableError::Cancelled);
+            }
+            let ids: Vec<u64> = group.iter().map(|(id, ..)| *id).collect();
+            let values = match form.scalars() {
+                Some(kind) => {
+                    let runs: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 1)).collect();
+                    let read = samples.scalars(store, &index, &runs, &kind).await?;
+                    (kind.column(), scalar_array(&read.values))
+                }
+                None => {
+                    let texts = samples.texts(store, &index, &ids).await?;
+                    let texts = texts.into_iter().map(Option::unwrap_or_default);
+                    let array = arrow::array::StringArray::from_iter_values(texts);
+                    (column::TEXT, Arc::new(array) as arrow::array::ArrayRef)
+                }
+            };
+            cells = on_plain_thread(|| {
+                let mut writer = opened(store, world, cells)?;
+                writer.samples(name, &ids, Some((values.0, &values.1)))?;
+                Ok::<_, TableError>(Some(writer))
+            })?;
+            if let Some(full) = cells.take_if(|writer| writer.bytes() >= FILE_BYTES) {
+                closed.push(on_plain_thread(|| full.close())?);
+            }
+        }
+    }
+    if let Some(writer) = cells {
+        closed.push(on_plain_thread(|| writer.close())?);
+    }
+    if let Some(writer) = chunks {
+        closed.push(on_plain_thread(|| writer.close())?);
+    }
+    let mut files = Vec::with_capacity(closed.len());
+    for file in closed {
+        files.push(file.finish(options.durable).await?);
+    }
+    Ok(files)
+}
+
+fn opened(store: &Store, world: &World, cells: Option<CellFileWriter>) -> Result<CellFileWriter, TableError> {
+    match cells {
+        Some(writer) => Ok(writer),
+        None => CellFileWriter::create(store, new_path(world), None),
+    }
+}
+
+fn is_wanted(copied: &CopiedColumn, index: &ColumnIndex, file: u32) -> bool {
+    let path = index.files[file as usize].path();
+    copied.only.as_ref().is_none_or(|paths| paths.iter().any(|p| p == path))
+}
+
+/// The wanted samples (id, file, row) in the order of rows. A sample whose row is gone is left behind.
+fn in_order(axis: &RowAxis, index: &ColumnIndex, copied: &CopiedColumn) -> Vec<(u64, u32, u64)> {
+    let mut places = Vec::new();
+    for &(_, first, count) in axis.runs() {
+        let start = index.segments.partition_point(|s| s.first_id + s.count <= first);
+        for segment in index.segments[start..].iter().take_while(|s| s.first_id < first + count) {
+            if !is_wanted(copied, index, segment.file) {
+                continue;
+            }
+            let from = segment.first_id.max(first);
+            let to = (segment.first_id + segment.count).min(first + count);
+            places
+                .extend((from..to).map(|id| (id, segment.file, segment.first_row + (id - segment.first_id))));
+        }
+    }
+    places
+}
+
+/// The wanted rows of the dataset in their order, with sequences that keep it: rows whose ids ascend
+/// share one.
+fn axis_runs(axis: &RowAxis, index: &ColumnIndex, copied: &CopiedColumn) -> Vec<(u64, Vec<u64>)> {
+    let mut runs: Vec<(u64, Vec<u64>)> = Vec::new();
+    // Rows that stay where they are keep their place between others by their sequence.
+    let all = (0..).zip(&index.files).all(|(file, _)| is_wanted(copied, index, file));
+    for &(sequence, first, count) in axis.runs() {
+        let wanted = (first..first + count)
+            .filter(|id| index.places(*id).next().is_some_and(|(file, _)| is_wanted(copied, index, file)));
+        let ids: Vec<u64> = wanted.collect();
+        let Some(&next) = ids.first() else { continue };
+        match runs.last_mut() {
+            Some((_, before)) if all && before.last().is_some_and(|last| *last < next) => {
+                before.extend(ids);
+            }
+            _ => runs.push((sequence, ids)),
+        }
+    }
+    runs
+}

@@ -1,0 +1,437 @@
+//! Where the samples of a column lie, and which rows the dataset has, in order.
+//!
+//! ```text
+//! tags: rows (first, count), ids (first, count)  ─zip→ pieces ─without dead rows→ segments, sorted by id
+//! ```
+
+use std::sync::Arc;
+
+use lacus_io::Store;
+use roaring::RoaringTreemap;
+
+use crate::error::TableError;
+use crate::held::extend_run;
+use crate::schema::{ROW_AXIS, column};
+use crate::snapshot::{FileEntry, HeaderRow, Held, Snapshot, TensorState};
+use crate::tensor_index::{Cache, Shared, long_column};
+
+/// Rows of one file with consecutive ids, all alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub first_id: u64,
+    pub count: u64,
+    pub file: u32,
+    pub first_row: u64,
+}
+
+/// One column, ready to be read.
+#[derive(Debug)]
+pub(crate) struct ColumnIndex {
+    pub name: String,
+    pub header: Arc<HeaderRow>,
+    pub files: Vec<Arc<FileEntry>>,
+    /// Sorted by id. The tiles of one sample are segments of one row each, next to each other.
+    pub segments: Vec<Segment>,
+}
+
+impl ColumnIndex {
+    /// The rows (file, row) that hold the sample of `id`: none when it is missing, several for tiles.
+    pub(crate) fn places(&self, id: u64) -> impl Iterator<Item = (u32, u64)> {
+        let end = self.segments.partition_point(|s| s.first_id <= id);
+        let start = self.segments[..end].partition_point(|s| s.first_id + s.count <= id);
+        self.segments[start..end].iter().map(move |s| (s.file, s.first_row + (id - s.first_id)))
+    }
+
+    /// How many samples of a file are alive; tiles count one by one.
+    pub(crate) fn live_rows(&self, file: u32) -> u64 {
+        self.segments.iter().filter(|s| s.file == file).map(|s| s.count).sum()
+    }
+}
+
+/// The rows of a dataset in their order: position to id and back.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RowAxis {
+    /// Runs (sequence, first id, count) in the order of positions.
+    runs: Vec<(u64, u64, u64)>,
+    /// The position at which each run begins, and the end.
+    starts: Vec<u64>,
+    /// (first id, run) sorted by id.
+    by_id: Vec<(u64, u32)>,
+}
+
+impl RowAxis {
+    fn new(mut runs: Vec<(u64, u64, u64)>) -> RowAxis {
+        runs.sort_unstable();
+        let mut joined: Vec<(u64, u64, u64)> = Vec::with_capacity(runs.len());
+        for (sequence, first, count) in runs {
+            match joined.last_mut() {
+                Some((same, start, length)) if *same == sequence && *start + *length == first => {
+                    *length += count;
+                }
+                _ => joined.push((sequence, first, count)),
+            }
+        }
+        let mut starts = Vec::with_capacity(joined.len() + 1);
+        let mut next = 0;
+        for (_, _, count) in &joined {
+            starts.push(next);
+            next += count;
+        }
+        starts.push(next);
+        let mut by_id: Vec<(u64, u32)> = joined.iter().map(|run| run.1).zip(0..).collect();
+        by_id.sort_unstable();
+        RowAxis { runs: joined, starts, by_id }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id of the row at a position.
+    pub fn id(&self, position: u64) -> Option<u64> {
+        if position >= self.len() {
+            return None;
+        }
+        let run = self.starts.partition_point(|start| *start <= position) - 1;
+        Some(self.runs[run].1 + (position - self.starts[run]))
+    }
+
+    /// Where the row with this id is.
+    pub fn position(&self, id: u64) -> Option<u64> {
+        let at = self.by_id.partition_point(|(first, _)| *first <= id).checked_sub(1)?;
+        let (first, run) = self.by_id[at];
+        let within = id - first;
+        (within < self.runs[run as usize].2).then(|| self.starts[run as usize] + within)
+    }
+
+    /// The ids at `positions`, as runs (first, count) in their order.
+    pub fn id_runs(&self, positions: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let mut at = positions.start;
+        let end = positions.end.min(self.len());
+        while at < end {
+            let run = self.starts.partition_point(|start| *start <= at) - 1;
+            let count = self.starts[run + 1].min(end) - at;
+            found.push((self.runs[run].1 + (at - self.starts[run]), count));
+            at += count;
+        }
+        found
+    }
+
+    /// Runs (sequence, first id, count) in the order of positions.
+    pub(crate) fn runs(&self) -> &[(u64, u64, u64)] {
+        &self.runs
+    }
+}
+
+/// Rows of a file: (first row, first id, count), in the order of rows.
+type Piece = (u64, u64, u64);
+
+/// Joins runs of rows with the runs of their ids.
+fn zip_runs(rows: &[(u64, u64)], ids: &[(u64, u64)]) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(rows.len().max(ids.len()));
+    let mut ids = ids.iter().copied();
+    let (mut id, mut left) = (0, 0);
+    for &(mut row, mut count) in rows {
+        while count > 0 {
+            if left == 0 {
+                let Some(next) = ids.next() else { return pieces };
+                (id, left) = next;
+                continue;
+            }
+            let step = count.min(left);
+            pieces.push((row, id, step));
+            (row, id, count, left) = (row + step, id + step, count - step, left - step);
+        }
+    }
+    pieces
+}
+
+/// The parts of `pieces` whose rows are not deleted.
+fn without_dead(pieces: Vec<Piece>, deleted: Option<&RoaringTreemap>) -> Vec<Piece> {
+    let Some(deleted) = deleted else { return pieces };
+    let mut live = Vec::with_capacity(pieces.len());
+    let mut dead = deleted.iter().peekable();
+    for (first, id, count) in pieces {
+        let end = first + count;
+        let mut from = first;
+        while dead.next_if(|row| *row < first).is_some() {}
+        while let Some(row) = dead.next_if(|row| *row < end) {
+            if row > from {
+                live.push((from, id + (from - first), row - from));
+            }
+            from = row + 1;
+        }
+        if from < end {
+            live.push((from, id + (from - first), end - from));
+        }
+    }
+    live
+}
+
+/// Sets the tiles of a sample, rows with the same id next to each other, apart from the samples beside it.
+fn with_tiles_apart(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut apart: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for (row, id, count) in pieces {
+        match apart.last_mut() {
+            Some((last_row, last_id, length)) if *last_id + *length == id + 1 => {
+                let before = (*last_row + *length - 1, id, 1);
+                *length -= 1;
+                if *length == 0 {
+                    apart.pop();
+                }
+                apart.push(before);
+                apart.push((row, id, 1));
+                if count > 1 {
+                    apart.push((row + 1, id + 1, count - 1));
+                }
+            }
+            _ => apart.push((row, id, count)),
+        }
+    }
+    apart
+}
+
+/// The live rows of one tensor in one file, with their ids.
+async fn live_pieces(
+    store: &Store,
+    cache: &Cache,
+    entry: &FileEntry,
+    held: &Held,
+) -> Result<Vec<Piece>, TableError> {
+    let deleted = cache.deleted(store, entry).await?;
+    if !held.ids.is_empty() {
+        return Ok(without_dead(zip_runs(&held.rows, &held.ids), deleted.as_deref()));
+    }
+    let file = cache.file(store, entry).await?;
+    if held.rows.iter().any(|&(first, count)| first.saturating_add(count) > file.rows()) {
+        return Err(TableError::corrupt(entry.path(), "the file has fewer rows than its tags say"));
+    }
+    let batch = file.columns(store, &held.rows, &[column::ROW]).await?;
+    let ids = long_column(&batch, column::ROW)
+        .ok_or_else(|| TableError::corrupt(entry.path(), "rows of a column have no ids"))?;
+    let mut runs = Vec::new();
+    for &id in ids {
+        let id = u64::try_from(id).map_err(|_| TableError::corrupt(entry.path(), "a negative row id"))?;
+        extend_run(&mut runs, id, 1);
+    }
+    Ok(without_dead(zip_runs(&held.rows, &runs), deleted.as_deref()))
+}
+
+/// What was learned of rows and columns, used only for the very files it was made from.
+#[derive(Debug)]
+pub(crate) struct RowCache {
+    base: Arc<Cache>,
+    columns: Shared<String, (TensorState, Arc<ColumnIndex>)>,
+    axis: Shared<(), (TensorState, Arc<RowAxis>)>,
+}
+
+impl RowCache {
+    pub(crate) fn new(base: Arc<Cache>) -> RowCache {
+        RowCache { base, columns: Shared::new(), axis: Shared::new() }
+    }
+
+    /// The index of a column at a snapshot.
+    pub(crate) async fn column(
+        &self,
+        store: &Store,
+        snapshot: &Snapshot,
+        name: &str,
+    ) -> Result<Arc<ColumnIndex>, TableError> {
+        let state = snapshot.tensor(name).ok_or_else(|| TableError::NoSuchTensor {
+            name: name.to_owned(),
+            version: snapshot.version,
+            close: snapshot.close_to(name),
+        })?;
+        self.index_of(store, state, name).await
+    }
+
+    /// The rows of the dataset as if they were a column.
+    pub(crate) async fn axis_index(
+        &self,
+        store: &Store,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<ColumnIndex>, TableError> {
+        match snapshot.state(ROW_AXIS) {
+            Some(state) => self.index_of(store, state, ROW_AXIS).await,
+            None => Ok(Arc::new(ColumnIndex {
+                name: ROW_AXIS.to_owned(),
+                header: Arc::new(HeaderRow::of_dataset(&serde_json::Value::Null)),
+                files: Vec::new(),
+                segments: Vec::new(),
+            })),
+        }
+    }
+
+    async fn index_of(
+        &self,
+        store: &Store,
+        state: &TensorState,
+        name: &str,
+    ) -> Result<Arc<ColumnIndex>, TableError> {
+        if let Some((known, index)) = self.columns.get(&name.to_owned())
+            && known.is_same(state)
+        {
+            return Ok(index);
+        }
+        let mut segments = Vec::new();
+        for (number, entry) in (0..).zip(&state.files) {
+            let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
+            let pieces = live_pieces(store, &self.base, entry, held).await?;
+            segments.extend(with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
+                first_id,
+                count,
+                file: number,
+                first_row,
+            }));
+        }
+        segments.sort_by_key(|s| (s.first_id, s.file, s.first_row));
+        let overlap = |pair: &[Segment]| {
+            pair[0].first_id + pair[0].count > pair[1].first_id
+                && (pair[0].count > 1 || pair[1].first_id != pair[0].first_id)
+        };
+        if segments.windows(2).any(overlap) {
+            let what = format!("column {name:?} has two samples for one row");
+            return Err(TableError::corrupt(name, what));
+        }
+        let index = Arc::new(ColumnIndex {
+            name: name.to_owned(),
+            header: Arc::clone(&state.header),
+            files: state.files.clone(),
+            segments,
+        });
+        self.columns.put(name.to_owned(), (state.clone(), Arc::clone(&index)));
+        Ok(index)
+    }
+
+    /// The rows of the dataset at a snapshot.
+    pub(crate) async fn axis(&self, store: &Store, snapshot: &Snapshot) -> Result<Arc<RowAxis>, TableError> {
+        let Some(state) = snapshot.state(ROW_AXIS) else { return Ok(Arc::default()) };
+        if let Some((known, axis)) = self.axis.get(&())
+            && known.is_same(state)
+        {
+            return Ok(axis);
+        }
+        let mut runs = Vec::new();
+        for entry in &state.files {
+            let Some(held) = entry.held(ROW_AXIS) else { continue };
+            let pieces = live_pieces(store, &self.base, entry, held).await?;
+            runs.extend(with_sequences(held, pieces));
+        }
+        let axis = Arc::new(RowAxis::new(runs));
+        self.axis.put((), (state.clone(), Arc::clone(&axis)));
+        Ok(axis)
+    }
+}
+
+/// Gives pieces of the axis the sequences of their rows. Without any (another tool rewrote the file)
+/// all are 0: rows are then ordered by id.
+fn with_sequences(held: &Held, pieces: Vec<Piece>) -> Vec<(u64, u64, u64)> {
+    if held.sequences.is_empty() {
+        return pieces.into_iter().map(|(_, id, count)| (0, id, count)).collect();
+    }
+    // Rows of the axis are numbered among themselves: the k-th has the k-th sequence.
+    let mut numbered = Vec::with_capacity(held.sequences.len());
+    let mut next = 0;
+    for &(sequence, count) in &held.sequences {
+        numbered.push((next, sequence));
+        next += count;
+    }
+    let mut before = Vec::with_capacity(held.rows.len());
+    let mut rows = 0;
+    for &(first, count) in &held.rows {
+        before.push((first, rows));
+        rows += count;
+    }
+    let mut found = Vec::new();
+    for (mut row, mut id, mut count) in pieces {
+        while count > 0 {
+            let run = before.partition_point(|(first, _)| *first <= row).saturating_sub(1);
+            let (first, rows) = before[run];
+            let ordinal = rows + (row - first);
+            let at = numbered.partition_point(|(start, _)| *start <= ordinal).saturating_sub(1);
+            let end = numbered.get(at + 1).map_or(u64::MAX, |(start, _)| *start);
+            let step = count.min(end - ordinal);
+            found.push((numbered[at].1, id, step));
+            (row, id, count) = (row + step, id + step, count - step);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_follow_sequence_then_id() {
+        // Ids 100.. were written before ids 0.., which a slower writer had reserved.
+        let axis = RowAxis::new(vec![(7, 0, 10), (5, 100, 20), (9, 120, 5), (9, 10, 2)]);
+        assert_eq!(axis.len(), 37);
+        assert_eq!((axis.id(0), axis.id(19), axis.id(20)), (Some(100), Some(119), Some(0)));
+        assert_eq!(
+            (axis.id(30), axis.id(31), axis.id(36), axis.id(37)),
+            (Some(10), Some(11), Some(124), None)
+        );
+        for position in 0..axis.len() {
+            let id = axis.id(position).unwrap();
+            assert_eq!(axis.position(id), Some(position));
+        }
+        assert_eq!((axis.position(12), axis.position(99), axis.position(125)), (None, None, None));
+        assert_eq!(axis.id_runs(15..25), [(115, 5), (0, 5)]);
+    }
+
+    #[test]
+    fn rows_and_ids_are_joined_and_thinned() {
+        let pieces = zip_runs(&[(1, 4), (10, 3)], &[(50, 5), (90, 2)]);
+        assert_eq!(pieces, [(1, 50, 4), (10, 54, 1), (11, 90, 2)]);
+        let dead = RoaringTreemap::from_iter([0, 2, 4, 11, 30]);
+        assert_eq!(without_dead(pieces, Some(&dead)), [(1, 50, 1), (3, 52, 1), (10, 54, 1), (12, 91, 1)]);
+    }
+
+    #[test]
+    fn tiles_are_set_apart() {
+        // Ids 3, 4, 5, 5, 5, 6, 7, 7 in rows 0 to 7.
+        let pieces = zip_runs(&[(0, 8)], &[(3, 3), (5, 1), (5, 3), (7, 1)]);
+        let apart = [(0, 3, 2), (2, 5, 1), (3, 5, 1), (4, 5, 1), (5, 6, 1), (6, 7, 1), (7, 7, 1)];
+        assert_eq!(with_tiles_apart(pieces), apart);
+    }
+
+    #[test]
+    fn sequences_are_counted_over_rows() {
+        let mut held = Held::new(ROW_AXIS);
+        held.rows = vec![(3, 4), (20, 6)];
+        held.sequences = vec![(1, 2), (5, 8)];
+        let pieces = vec![(3, 0, 4), (21, 5, 3)];
+        assert_eq!(with_sequences(&held, pieces), [(1, 0, 2), (5, 2, 2), (5, 5, 3)]);
+    }
+
+    #[test]
+    fn samples_are_found_by_id() {
+        let segment = |first_id, count, file, first_row| Segment { first_id, count, file, first_row };
+        let index = ColumnIndex {
+            name: "x".into(),
+            header: Arc::new(HeaderRow::of_dataset(&serde_json::Value::Null)),
+            files: Vec::new(),
+            segments: vec![
+                segment(5, 3, 0, 1),
+                segment(9, 1, 1, 7),
+                segment(9, 1, 1, 8),
+                segment(12, 2, 0, 4),
+            ],
+        };
+        let places = |id| index.places(id).collect::<Vec<_>>();
+        assert_eq!(places(4), []);
+        assert_eq!(places(6), [(0, 2)]);
+        assert_eq!(places(8), []);
+        assert_eq!(places(9), [(1, 7), (1, 8)]);
+        assert_eq!(places(13), [(0, 5)]);
+        assert_eq!(places(14), []);
+    }
+}

@@ -1,0 +1,284 @@
+//! Rows and columns of the table: what a dataset of samples is made of.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value as Json};
+
+use crate::commit::{Staged, Supersede};
+use crate::copy_rows::{Copied, copy_rows};
+use crate::error::TableError;
+use crate::form::Form;
+use crate::held::PENDING;
+use crate::read_rows::{Samples, ScalarRead};
+use crate::row_index::RowAxis;
+use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
+use crate::snapshot::HeaderRow;
+use crate::stage::WriteOptions;
+use crate::stage_rows::{ColumnValues, ColumnWrite, RowJobs, write_rows};
+use crate::table::{Table, check_metadata, check_name, parse_metadata};
+use crate::write_set::{Scope, WriteSet, Written};
+
+/// What the header row of a column says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnHeader {
+    /// The type of its samples.
+    pub htype: String,
+    /// Their dtype, in the words of the layer above.
+    pub dtype: String,
+    /// Their shape; -1 where it is open.
+    pub shape: Vec<i64>,
+    /// How rows hold them.
+    pub form: Form,
+    /// What else the type needs.
+    pub parameters: Map<String, Json>,
+    /// Metadata of the caller's.
+    pub metadata: Option<Json>,
+}
+
+/// What is known of a column without reading it.
+#[derive(Clone, Debug)]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub header: ColumnHeader,
+    /// Bytes its samples take in the files of this version.
+    pub stored_bytes: u64,
+}
+
+/// A change of rows: all of it in one version, or nothing.
+#[derive(Debug, Default)]
+pub struct RowChange<'a> {
+    /// What the history calls it.
+    pub op: &'static str,
+    /// What the history tells of it.
+    pub detail: Json,
+    /// Ids of new rows, ascending, from [`Table::reserve_ids`].
+    pub append: Vec<u64>,
+    /// Samples of new rows, or in place of those of old rows.
+    pub writes: Vec<ColumnWrite<'a>>,
+    /// Samples that become missing: columns and sorted ids.
+    pub clear: Vec<(String, Vec<u64>)>,
+    /// Ids of rows to delete, sorted.
+    pub delete: Vec<u64>,
+    /// Columns to make or to describe anew.
+    pub headers: Vec<(String, ColumnHeader)>,
+}
+
+impl ColumnHeader {
+    fn row(&self) -> HeaderRow {
+        HeaderRow {
+            row: 0,
+            dtype: self.dtype.clone(),
+            shape: self.shape.clone(),
+            layout: COLUMN_LAYOUT.to_owned(),
+            htype: Some(self.htype.clone()),
+            chunk_shape: None,
+            parameters: self.form.note(&self.parameters),
+            metadata: self.metadata.as_ref().map(Json::to_string),
+        }
+    }
+
+    fn parse(row: &HeaderRow) -> Result<ColumnHeader, TableError> {
+        let mut parameters: Map<String, Json> = serde_json::from_str(&row.parameters).unwrap_or_default();
+        parameters.remove("form");
+        Ok(ColumnHeader {
+            htype: row.htype.clone().unwrap_or_default(),
+            dtype: row.dtype.clone(),
+            shape: row.shape.clone(),
+            form: Form::of(row)?,
+            parameters,
+            metadata: row.metadata.as_deref().map(|text| parse_metadata(Some(text))),
+        })
+    }
+}
+
+impl Table {
+    /// Whether a tensor is a column of samples.
+    pub fn is_column(&self, name: &str) -> bool {
+        self.snapshot().tensor(name).is_some_and(|state| state.header.is_column())
+    }
+
+    /// The columns, sorted by name.
+    pub fn columns(&self) -> Result<Vec<ColumnInfo>, TableError> {
+        let columns = self.snapshot().tensors().filter(|(_, state)| state.header.is_column());
+        columns
+            .map(|(name, state)| {
+                Ok(ColumnInfo {
+                    name: name.clone(),
+                    header: ColumnHeader::parse(&state.header)?,
+                    stored_bytes: state.stored_bytes(name),
+                })
+            })
+            .collect()
+    }
+
+    /// The rows, in their order.
+    pub async fn rows(&self) -> Result<Arc<RowAxis>, TableError> {
+        self.row_cache().axis(self.store(), self.snapshot()).await
+    }
+
+    /// Ids for new rows, consecutive and never given to anybody else.
+    pub async fn reserve_ids(&mut self, count: u64) -> Result<std::ops::Range<u64>, TableError> {
+        self.writable().await?;
+        let known = self.snapshot().state(ROW_AXIS).into_iter().flat_map(|state| &state.files);
+        let highest = known.filter_map(|file| file.held(ROW_AXIS)?.span).map(|(_, last)| last).max();
+        self.row_ids().take(self.store(), self.world(), count, highest).await
+    }
+
+    /// The scalars of rows, given as runs (first id, count).
+    pub async fn read_scalars(&self, name: &str, ids: &[(u64, u64)]) -> Result<ScalarRead, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        let kind = Form::of(&index.header)?.scalars();
+        let kind = kind.ok_or_else(|| TableError::refused("read scalars", format!("{name:?} has none")))?;
+        self.sample_cache().scalars(self.store(), &index, ids, &kind).await
+    }
+
+    /// The texts of rows.
+    pub async fn read_texts(&self, name: &str, ids: &[u64]) -> Result<Vec<Option<String>>, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        self.sample_cache().texts(self.store(), &index, ids).await
+    }
+
+    /// Finds the blobs of rows; what is known of them is then at hand, nothing of them is read.
+    pub async fn locate(&self, name: &str, ids: &[u64]) -> Result<Samples, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        self.sample_cache().locate(self.store(), index, ids).await
+    }
+
+    /// Reads tiles of samples that were found, all in one planned read.
+    pub async fn fetch(&self, samples: &Samples, tiles: &[usize]) -> Result<Vec<Bytes>, TableError> {
+        samples.fetch(self.store(), tiles).await
+    }
+
+    /// How many samples of a column there are (tiles counted one by one).
+    pub async fn sample_rows(&self, name: &str) -> Result<u64, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        Ok(index.segments.iter().map(|segment| segment.count).sum())
+    }
+
+    /// Makes a change of rows one version.
+    pub async fn change_rows(
+        &mut self,
+        change: RowChange<'_>,
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        self.writable().await?;
+        let mut written = Vec::new();
+        let mut supersede = Vec::new();
+        for (name, header) in &change.headers {
+            check_name(name)?;
+            check_metadata(header.metadata.as_ref())?;
+            if let Some(state) = self.snapshot().tensor(name) {
+                if !state.header.is_column() {
+                    return Err(TableError::NameTaken { name: name.clone() });
+                }
+                supersede.push(Supersede::Header(name.clone()));
+            }
+            written.push(Written { tensor: name.clone(), scope: Scope::Whole });
+        }
+        for write in &change.writes {
+            check_write(write)?;
+            let scope = Scope::of_rows(runs(&write.ids));
+            written.push(Written { tensor: write.name.clone(), scope });
+            let old: Vec<u64> =
+                write.ids.iter().copied().filter(|id| change.append.binary_search(id).is_err()).collect();
+            if !old.is_empty() {
+                supersede.push(Supersede::Samples(write.name.clone(), old));
+            }
+        }
+        for (name, ids) in &change.clear {
+            written.push(Written { tensor: name.clone(), scope: Scope::of_rows(runs(ids)) });
+            supersede.push(Supersede::Samples(name.clone(), ids.clone()));
+        }
+        let mut rows = change.append.clone();
+        rows.extend_from_slice(&change.delete);
+        if !rows.is_empty() {
+            rows.sort_unstable();
+            written.push(Written { tensor: ROW_AXIS.to_owned(), scope: Scope::of_rows(runs(&rows)) });
+        }
+        if !change.delete.is_empty() {
+            supersede.push(Supersede::Rows(change.delete));
+        }
+        if written.is_empty() {
+            return Ok(self.version());
+        }
+        let axis = match change.append.is_empty() {
+            true => Vec::new(),
+            false => vec![(PENDING, change.append)],
+        };
+        let jobs = RowJobs {
+            headers: change.headers.iter().map(|(name, header)| (name.clone(), header.row())).collect(),
+            writes: change.writes,
+            axis,
+        };
+        let empty =
+            jobs.headers.is_empty() && jobs.axis.is_empty() && jobs.writes.iter().all(|w| w.ids.is_empty());
+        let files = match empty {
+            true => Vec::new(),
+            false => write_rows(self.store(), self.world(), jobs, options).await?,
+        };
+        let staged = Staged {
+            op: change.op,
+            files,
+            supersede,
+            writes: WriteSet { tensors: written },
+            detail: change.detail,
+            data_change: true,
+        };
+        self.commit(staged, options).await
+    }
+
+    /// Gives a column another name. Stored bytes are copied.
+    pub async fn rename_column(
+        &mut self,
+        from: &str,
+        to: &str,
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        self.writable().await?;
+        check_name(to)?;
+        if self.contains(to) {
+            return Err(TableError::NameTaken { name: to.to_owned() });
+        }
+        let header = self.snapshot().tensor(from).filter(|state| state.header.is_column());
+        let header = header.map(|state| (*state.header).clone()).ok_or_else(|| self.no_such(from))?;
+        let copied =
+            [Copied { name: from.to_owned(), new_name: to.to_owned(), header: Some(header), only: None }];
+        let (store, world, cache, snapshot) = self.parts();
+        let files = copy_rows(store, world, cache, snapshot, &copied, options).await?;
+        let staged = Staged {
+            op: "RENAME COLUMN",
+            files,
+            supersede: vec![Supersede::Tensor(from.to_owned())],
+            writes: WriteSet::whole([from.to_owned(), to.to_owned()]),
+            detail: serde_json::json!({"tensors": [from, to]}),
+            data_change: true,
+        };
+        self.commit(staged, options).await
+    }
+}
+
+/// Sorted ids as runs.
+fn runs(ids: &[u64]) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for &id in ids {
+        crate::held::extend_run(&mut found, id, 1);
+    }
+    found
+}
+
+fn check_write(write: &ColumnWrite<'_>) -> Result<(), TableError> {
+    let sorted = write.ids.windows(2).all(|pair| pair[0] < pair[1]);
+    let tiled = match &write.values {
+        ColumnValues::Blobs(samples) => samples.iter().all(|sample| !sample.tiles.is_empty()),
+        _ => true,
+    };
+    match sorted && tiled && write.ids.len() == write.values.len() {
+        true => Ok(()),
+        false => {
+            Err(TableError::Fault { what: format!("samples of {:?} do not fit their rows", write.name) })
+        }
+    }
+}
