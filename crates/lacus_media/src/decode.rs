@@ -1,0 +1,126 @@
+//! From bytes to a tensor, or to a part of one.
+
+use std::ops::Range;
+
+use lacus_tensor::{Buffer, Shape, Tensor};
+
+use crate::error::{Cause, MediaError};
+use crate::limits::Limits;
+use crate::medium::{Layout, Medium};
+use crate::open::{format_of, guarded, open};
+
+/// Decodes `bytes`.
+///
+/// Fails with kind `Invalid` for broken or unsupported media, and for those that would exceed `limits`,
+/// before memory is taken for them; with kind `Unavailable` for video without [`ffmpeg`](crate::ffmpeg).
+pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Tensor, MediaError> {
+    let format = format_of(bytes)?;
+    guarded(format, || {
+        let medium = open(format, bytes)?;
+        let layout = medium.layout();
+        let all = 0..layout.rows();
+        decode_rows(medium.as_ref(), bytes, &layout, all, limits)
+    })
+}
+
+/// Decodes `bytes` into `out`, which has exactly the length that the dtype and shape of
+/// [`probe`](crate::probe) take. JPEG, PNG, BMP, TIFF and sound are decoded in place; where an error
+/// happens, `out` holds anything.
+///
+/// Fails as [`decode`] does, and with kind `Invalid` for an `out` of another length.
+pub fn decode_into(bytes: &[u8], limits: &Limits, out: &mut [u8]) -> Result<(), MediaError> {
+    let format = format_of(bytes)?;
+    guarded(format, || {
+        let medium = open(format, bytes)?;
+        let layout = medium.layout();
+        let expected = limits.check(&layout)?;
+        if out.len() != expected {
+            return Err(Cause::request(format!(
+                "{} of shape {} takes {expected} bytes, the output has {}",
+                layout.dtype,
+                Shape::new(layout.shape)?,
+                out.len()
+            )));
+        }
+        medium.decode(bytes, 0..layout.rows(), out)
+    })
+}
+
+/// Decodes a box of `bytes`: one range per axis, leading axes first; axes that are left out are whole. The
+/// result equals the same box of what [`decode`] gives.
+///
+/// How much is decoded for rows (or frames) of the first axis depends on the format; other axes are cut
+/// afterwards:
+///
+/// | format | decoded |
+/// |---|---|
+/// | bmp, wav | the wanted ones, found by their place |
+/// | tiff | the strips or tiles that hold them (all, for planes and fewer than 8 bits) |
+/// | png | from the first row to the last wanted one (all, if interlaced) |
+/// | mp3, ogg | from the start to the last wanted frame |
+/// | flac | the wanted packets; those before are stepped over |
+/// | mp4, webm | the wanted frames, from the key frame before them |
+/// | jpeg, webp, gif, dicom | all |
+///
+/// `limits` apply to what is held at once: the wanted rows, or all where a format is decoded whole.
+///
+/// Fails as [`decode`] does, and with kind `Invalid` for a range that reaches out of its axis. A file that is
+/// broken behind the wanted rows may not be noticed.
+pub fn decode_region(bytes: &[u8], region: &[Range<u64>], limits: &Limits) -> Result<Tensor, MediaError> {
+    let format = format_of(bytes)?;
+    guarded(format, || {
+        let medium = open(format, bytes)?;
+        let layout = medium.layout();
+        check_region(region, &layout)?;
+        let Some(wanted) = region.first() else {
+            let all = 0..layout.rows();
+            return decode_rows(medium.as_ref(), bytes, &layout, all, limits);
+        };
+        let rows = if medium.takes_rows() { wanted.clone() } else { 0..layout.rows() };
+        let decoded = decode_rows(medium.as_ref(), bytes, &layout, rows.clone(), limits)?;
+        let (mut origin, mut extent) = (vec![0; layout.shape.len()], decoded.shape().dims().to_vec());
+        for (axis, range) in region.iter().enumerate() {
+            origin[axis] = range.start - if axis == 0 { rows.start } else { 0 };
+            extent[axis] = range.end - range.start;
+        }
+        if extent == decoded.shape().dims() {
+            return Ok(decoded);
+        }
+        Ok(decoded.as_ref().region(&origin, &extent).to_tensor())
+    })
+}
+
+fn decode_rows(
+    medium: &dyn Medium,
+    bytes: &[u8],
+    layout: &Layout,
+    rows: Range<u64>,
+    limits: &Limits,
+) -> Result<Tensor, Cause> {
+    let layout = layout.with_rows(rows.end - rows.start);
+    let length = limits.check(&layout)?;
+    let mut buffer = Buffer::try_for_overwrite(length)?;
+    if length > 0 {
+        medium.decode(bytes, rows, &mut buffer)?;
+    }
+    Ok(Tensor::new(layout.dtype, Shape::new(layout.shape)?, buffer)?)
+}
+
+fn check_region(region: &[Range<u64>], layout: &Layout) -> Result<(), Cause> {
+    if region.len() > layout.shape.len() {
+        return Err(Cause::request(format!(
+            "a region of {} ranges in a tensor of {} axes",
+            region.len(),
+            layout.shape.len()
+        )));
+    }
+    for (axis, (range, &size)) in region.iter().zip(&layout.shape).enumerate() {
+        if range.start > range.end || range.end > size {
+            return Err(Cause::request(format!(
+                "the range {}..{} reaches out of axis {axis} of size {size}",
+                range.start, range.end
+            )));
+        }
+    }
+    Ok(())
+}

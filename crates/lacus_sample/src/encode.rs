@@ -1,0 +1,246 @@
+//! From a sample to what its row holds.
+//!
+//! ```text
+//! Sample ─fit→ Elements ─pack→ bytes, one tile or many        media files: bytes as they are
+//! ```
+
+use std::borrow::Cow;
+
+use lacus_layout::{values_to_floats, values_to_ints, values_to_reals};
+use lacus_media::Limits;
+use lacus_tensor::{DType, Shape, TensorRef};
+use serde_json::Value as Json;
+
+use crate::column::{Column, Form};
+use crate::elements::Elements;
+use crate::error::SampleError;
+use crate::fit::fit;
+use crate::frames::{self, SEQUENCE};
+use crate::htype::Base;
+use crate::literal;
+use crate::media::{self, Encoded};
+use crate::names::close_to;
+use crate::options::brief;
+use crate::pack::{LARGEST_PIECE_BYTES, Piece, Policy, pack_tile, pack_whole};
+use crate::polygon::encode_polygons;
+use crate::rules::Holds;
+use crate::sample::{Sample, file_of_any};
+use crate::stored::{Blob, Stored, Tile};
+use crate::text::encode_text;
+use crate::tiling::coordinates;
+
+/// What a row of the column holds of a sample. Memory of the caller is borrowed where it is stored as it is: media
+/// files of the column's compression, and elements that are not compressed.
+///
+/// Fails with an invalid error that says what was expected and what was found if the sample does not fit, and for
+/// a column that [is open](Column::is_open).
+pub fn encode<'a>(column: &Column, sample: Sample<'a>) -> Result<Stored<'a>, SampleError> {
+    if matches!(sample, Sample::Missing) {
+        return Ok(Stored::Missing);
+    }
+    let form = column.form();
+    if form == Form::Text {
+        return encode_text(column, sample);
+    }
+    column.known_dtype()?;
+    if form != Form::Blob {
+        return encode_scalar(form, &numbers(column, sample)?);
+    }
+    if column.htype().sequence {
+        let (count, bytes) = encode_sequence(column, sample)?;
+        let piece = Piece { shape: vec![count as u64], codec: SEQUENCE, bytes: Cow::Owned(bytes) };
+        return Ok(Stored::Blob(whole(piece)));
+    }
+    Ok(Stored::Blob(match content(column, sample)? {
+        Encoded::Piece(piece) => whole(piece),
+        Encoded::Elements(elements) => tiled(column, elements)?,
+    }))
+}
+
+fn whole(piece: Piece<'_>) -> Blob<'_> {
+    let tile = Tile { coords: Vec::new(), codec: piece.codec, bytes: piece.bytes };
+    Blob { shape: piece.shape, tiles: vec![tile] }
+}
+
+/// Packs elements, in tiles if they are many.
+fn tiled<'a>(column: &Column, elements: Elements<'a>) -> Result<Blob<'a>, SampleError> {
+    let policy = Policy::of(column);
+    let dims = elements.shape.dims().to_vec();
+    let Some(sides) = column.tile_shape(&dims) else { return Ok(whole(pack_whole(elements, policy)?)) };
+    let grid: Vec<_> = dims.iter().zip(&sides).map(|(size, side)| 0..size.div_ceil(*side)).collect();
+    let places = coordinates(&grid)?;
+    let tiles = match &elements.bytes {
+        Cow::Borrowed(bytes) => {
+            let tensor = TensorRef::contiguous(elements.dtype, &elements.shape, bytes)?;
+            cut(&tensor, &sides, places, policy)?
+        }
+        Cow::Owned(bytes) => {
+            let tensor = TensorRef::contiguous(elements.dtype, &elements.shape, bytes)?;
+            let tiles = cut(&tensor, &sides, places, policy)?;
+            let owned = |tile: Tile<'_>| Tile { bytes: Cow::Owned(tile.bytes.into_owned()), ..tile };
+            tiles.into_iter().map(owned).collect()
+        }
+    };
+    Ok(Blob { shape: dims, tiles })
+}
+
+fn cut<'a>(
+    tensor: &TensorRef<'a>,
+    sides: &[u64],
+    places: Vec<Vec<u64>>,
+    policy: Policy,
+) -> Result<Vec<Tile<'a>>, SampleError> {
+    let dims = tensor.shape().dims();
+    let tile = |coords: Vec<u64>| {
+        let origin: Vec<u64> = coords.iter().zip(sides).map(|(place, side)| place * side).collect();
+        let ends = origin.iter().zip(sides).zip(dims);
+        let extent: Vec<u64> = ends.map(|((first, side), size)| (*side).min(size - first)).collect();
+        let (codec, bytes) = pack_tile(&tensor.region(&origin, &extent), policy)?;
+        Ok(Tile { coords, codec, bytes })
+    };
+    places.into_iter().map(tile).collect()
+}
+
+/// The number and the bytes of a sequence's elements.
+fn encode_sequence(column: &Column, sample: Sample<'_>) -> Result<(usize, Vec<u8>), SampleError> {
+    let place = |index: usize| move |source| SampleError::Element { index, source: Box::new(source) };
+    let add = |out: &mut Vec<u8>, element: Sample<'_>| -> Result<(), SampleError> {
+        let piece = match content(column, element)? {
+            Encoded::Piece(piece) => piece,
+            Encoded::Elements(elements) if elements.bytes.len() > LARGEST_PIECE_BYTES => {
+                let found = format!("{} bytes", elements.bytes.len());
+                return Err(column.misfit(format!("elements of at most {LARGEST_PIECE_BYTES} bytes"), found));
+            }
+            Encoded::Elements(elements) => pack_whole(elements, Policy::of(column))?,
+        };
+        frames::append(out, &piece);
+        Ok(())
+    };
+    let elements = match sample {
+        Sample::Sequence(elements) => elements,
+        Sample::Json(Json::Array(values)) => values.into_iter().map(Sample::Json).collect(),
+        // A tensor is the sequence of what lies along its first axis.
+        Sample::Tensor(tensor) if tensor.shape().rank() > 0 => {
+            let dims = tensor.shape().dims();
+            let inner = Shape::new(&dims[1..])?;
+            let mut out = frames::begin(dims[0] as usize);
+            let mut origin = vec![0; dims.len()];
+            let mut extent = dims.to_vec();
+            extent[0] = 1;
+            for index in 0..dims[0] {
+                origin[0] = index;
+                let slab = Elements::of(&tensor.region(&origin, &extent));
+                let element = TensorRef::contiguous(slab.dtype, &inner, &slab.bytes)?;
+                add(&mut out, Sample::Tensor(element)).map_err(place(index as usize))?;
+            }
+            return Ok((dims[0] as usize, out));
+        }
+        other => return Err(column.misfit("a sequence", other.describe())),
+    };
+    let count = elements.len();
+    let mut out = frames::begin(count);
+    for (index, element) in elements.into_iter().enumerate() {
+        add(&mut out, element).map_err(place(index))?;
+    }
+    Ok((count, out))
+}
+
+/// One sample (or element) of a column of blobs: bytes that are ready, or elements to be packed.
+fn content<'a>(column: &Column, sample: Sample<'a>) -> Result<Encoded<'a>, SampleError> {
+    match (column.rules().holds, sample) {
+        (Holds::Polygons, sample) => Ok(Encoded::Piece(encode_polygons(column, sample)?)),
+        (Holds::Media(family), Sample::Encoded(bytes)) => media::encode_file(column, family, bytes),
+        (Holds::Media(family), Sample::Tensor(tensor)) => {
+            media::encode_elements(column, family, Elements::of(&tensor), None)
+        }
+        (Holds::Media(family), other) => {
+            Err(column.misfit(format!("{}, or {}", column.expected(), file_of_any(family)), other.describe()))
+        }
+        (_, sample) => Ok(Encoded::Elements(numbers(column, sample)?)),
+    }
+}
+
+/// A sample of a column of numbers, fitted to it.
+fn numbers<'a>(column: &Column, sample: Sample<'a>) -> Result<Elements<'a>, SampleError> {
+    let is_label = column.htype().base == Base::ClassLabel;
+    match sample {
+        Sample::Tensor(tensor) => fit(column, Elements::of(&tensor), false),
+        Sample::Text(name) if is_label => fit(column, labels(column, &[&name], &[])?, false),
+        Sample::Json(value) => literal_numbers(column, &value),
+        Sample::Sequence(elements) if is_label => {
+            let names: Option<Vec<&str>> = elements.iter().map(name_of).collect();
+            match names {
+                Some(names) => fit(column, labels(column, &names, &[names.len() as u64])?, false),
+                None => Err(column.misfit(column.expected(), Sample::Sequence(elements).describe())),
+            }
+        }
+        Sample::Encoded(bytes) if column.rules().decodes => {
+            let tensor = lacus_media::decode(&bytes, &Limits::default())?;
+            fit(column, Elements::owned(&tensor), false)
+        }
+        other => Err(column.misfit(column.expected(), other.describe())),
+    }
+}
+
+fn name_of<'s>(sample: &'s Sample<'_>) -> Option<&'s str> {
+    match sample {
+        Sample::Text(name) => Some(name),
+        Sample::Json(Json::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
+fn literal_numbers(column: &Column, value: &Json) -> Result<Elements<'static>, SampleError> {
+    if column.htype().base == Base::ClassLabel {
+        if let Json::String(name) = value {
+            return fit(column, labels(column, &[name], &[])?, false);
+        }
+        let names = value.as_array().map(|items| items.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
+        if let Some(names) = names.flatten().filter(|names| !names.is_empty()) {
+            return fit(column, labels(column, &names, &[names.len() as u64])?, false);
+        }
+    }
+    let tensor = literal::tensor_of(value).map_err(|found| column.misfit(column.expected(), found))?;
+    fit(column, Elements::owned(&tensor), true)
+}
+
+/// The numbers of classes, by their names.
+fn labels(column: &Column, names: &[&str], dims: &[u64]) -> Result<Elements<'static>, SampleError> {
+    let classes = &column.settings().classes;
+    let mut bytes = Vec::with_capacity(names.len() * 8);
+    for name in names {
+        let place = classes.place(name).ok_or_else(|| unknown_class(column, name))?;
+        bytes.extend_from_slice(&(place as u64).to_le_bytes());
+    }
+    Ok(Elements { dtype: DType::U64, shape: Shape::new(dims)?, bytes: Cow::Owned(bytes) })
+}
+
+fn unknown_class(column: &Column, name: &str) -> SampleError {
+    let names = column.class_names();
+    let found = brief(&Json::String(name.to_owned()));
+    if names.is_empty() {
+        return column.misfit("a number, since the column has no class_names", found);
+    }
+    // Of very many names, the first ones are looked at.
+    let close = close_to(name, names.iter().take(10_000).map(String::as_str));
+    let some: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
+    let expected = match names.len() > some.len() {
+        true => format!("one of {} class_names ({}, …)", names.len(), some.join(", ")),
+        false => format!("one of the class_names {}", some.join(", ")),
+    };
+    match close.is_empty() {
+        true => column.misfit(expected, found),
+        false => column.misfit(expected, format!("{found} (did you mean {}?)", close.join(" or "))),
+    }
+}
+
+fn encode_scalar(form: Form, elements: &Elements<'_>) -> Result<Stored<'static>, SampleError> {
+    let (dtype, bytes) = (elements.dtype, &elements.bytes[..]);
+    // The shape was found to be that of a scalar, so there is one.
+    let stored = match form {
+        Form::Int => values_to_ints(dtype, bytes)?.first().map(|value| Stored::Int(*value)),
+        Form::Float => values_to_floats(dtype, bytes)?.first().map(|value| Stored::Float(*value)),
+        _ => values_to_reals(dtype, bytes)?.first().map(|value| Stored::Real(*value)),
+    };
+    stored.ok_or_else(|| SampleError::corrupt("scalar", "no element"))
+}
