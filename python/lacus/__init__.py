@@ -8,7 +8,8 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
-from .dataset import CompactReport, Dataset, HistoryEntry, create, delete, exists, open
+from .column import Column
+from .dataset import CompactReport, Dataset, ExtendReport, HistoryEntry, Summary, create, delete, exists, open
 from .errors import (
     ConflictError,
     CorruptError,
@@ -19,25 +20,41 @@ from .errors import (
     OutOfBoundsError,
     UnavailableError,
 )
+from .group import Group
+from .rows import Rows
+from .sample import Link, Sample, link, read
 from .sparse import SparseTensor
 from .tensor import Tensor
+from .transform import MapReport
+from .writer import Writer
 
 __all__ = [
+    "Column",
     "CompactReport",
     "ConflictError",
     "CorruptError",
     "Dataset",
+    "ExtendReport",
+    "Group",
     "HistoryEntry",
     "InternalError",
     "InvalidError",
     "LacusError",
+    "Link",
+    "MapReport",
     "NotFoundError",
     "OutOfBoundsError",
+    "Rows",
+    "Sample",
     "SparseTensor",
+    "Summary",
     "Tensor",
     "UnavailableError",
+    "Writer",
     "create",
     "delete",
     "exists",
+    "link",
     "open",
+    "read",
 ]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ._native import TensorInfo
+
+if TYPE_CHECKING:
+    from .dataset import Summary
 
 #: Tensors shown before the rest is only counted.
 SHOWN = 20
@@ -51,6 +55,37 @@ def dataset_text(title: str, infos: Sequence[TensorInfo], count: int) -> str:
     if count > len(infos):
         lines.append(f"  … and {count - len(infos):,} more")
     return "\n".join(lines)
+
+
+def columns_text(summary: Summary) -> str:
+    """A summary as a table of its columns."""
+    headings = ("column", "type", "dtype", "samples", "shape", "kept as", "stored")
+    rows = [headings]
+    for column in summary.columns:
+        rows.append(
+            (
+                column.name,
+                column.htype,
+                column.dtype or "open",
+                f"{column.samples:,}",
+                shape_text(column.shape_range),
+                column.compression,
+                size_text(column.stored_bytes),
+            )
+        )
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = [f"{summary.rows:,} rows in {summary.files:,} files, {size_text(summary.stored_bytes)}"]
+    lines.extend("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    lines.extend(f"  advice: {text}" for text in summary.advice)
+    return "\n".join(lines)
+
+
+def shape_text(shapes: tuple[tuple[int, ...], tuple[int, ...]] | None) -> str:
+    """A range of shapes: ``"(32, 32:64, 3)"``."""
+    if shapes is None:
+        return "-"
+    sizes = [str(low) if low == high else f"{low}:{high}" for low, high in zip(*shapes, strict=True)]
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
 def dataset_html(title: str, infos: Sequence[TensorInfo], count: int) -> str:

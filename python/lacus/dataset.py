@@ -1,4 +1,4 @@
-"""A dataset: named tensors at a URL, every write a version."""
+"""A dataset: columns of samples and named arrays at a URL, every write a version."""
 
 from __future__ import annotations
 
@@ -6,22 +6,38 @@ import dataclasses
 import datetime
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import _dtypes, _native
 from ._arrays import sizes
-from ._display import SHOWN, dataset_html, dataset_text, size_text
+from ._display import SHOWN, columns_text, dataset_html, dataset_text, size_text
 from ._native import Dataset as NativeDataset
+from ._native import Rows as NativeRows
 from ._native import TensorInfo
 from ._values import native
 from ._wish import Wish, wish
+from .column import Column, positions_of
 from .errors import InvalidError, NotFoundError
+from .group import Group
+from .rows import Rows, read_rows
 from .tensor import Tensor, metadata_text, quoted
+from .transform import MapReport, map_rows
+from .writer import Writer
 
-__all__ = ["CompactReport", "Dataset", "HistoryEntry", "create", "delete", "exists", "open"]
+__all__ = [
+    "CompactReport",
+    "Dataset",
+    "ExtendReport",
+    "HistoryEntry",
+    "Summary",
+    "create",
+    "delete",
+    "exists",
+    "open",
+]
 
 Url: TypeAlias = "str | os.PathLike[str]"
 StorageOptions: TypeAlias = Mapping[str, Any]
@@ -112,8 +128,50 @@ class CompactReport:
     version: int
 
 
+@dataclasses.dataclass(frozen=True)
+class ExtendReport:
+    """What was appended."""
+
+    version: int
+    rows: int
+    #: Rows that were not: their place among those given, and why.
+    skipped: list[tuple[int, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnSummary:
+    """What a column holds."""
+
+    name: str
+    htype: str
+    #: numpy's name; empty while it is open, ``"string"`` for texts.
+    dtype: str
+    #: Rows that have a sample.
+    samples: int
+    #: The least and the greatest shape; None when there is no sample or ranks differ.
+    shape_range: tuple[tuple[int, ...], tuple[int, ...]] | None
+    compression: str
+    stored_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What a dataset holds, column by column."""
+
+    rows: int
+    columns: list[ColumnSummary]
+    files: int
+    stored_bytes: int
+    #: What would make reading faster.
+    advice: list[str]
+
+    def __repr__(self) -> str:
+        return columns_text(self)
+
+
 class Dataset:
-    """Named tensors at a URL, got by :func:`lacus.create` or :func:`lacus.open`.
+    """Columns of samples that share rows, and named arrays, at a URL. Got by :func:`lacus.create` or
+    :func:`lacus.open`.
 
     Every write is one commit: whole or not at all, visible at once to others, safe against a killed process,
     and with ``durable=True`` against power loss too. A handle stays at the version it read until its own
@@ -122,8 +180,14 @@ class Dataset:
     Handles pickle as where they look: an unpickled one is pinned to the version, and read-only. Storage
     options, and the credentials in them, are part of the pickle.
 
-    Strings address tensors. Integers, slices, iteration and ``len`` mean rows; a dataset without columns has
-    none, so its ``len`` is 0, and it is still true.
+    Strings address tensors: a column gives a :class:`Column`, an array a :class:`Tensor`. Integers, slices, lists,
+    masks, iteration and ``len`` mean rows; a dataset without columns has none, so its ``len`` is 0, and it is still
+    true.
+
+    >>> ds = lacus.create("photos")
+    >>> ds.add_column("image", "image"); ds.add_column("label", "class_label", class_names=["cat", "dog"])
+    >>> ds.append({"image": lacus.read("a.jpg"), "label": "dog"})
+    >>> ds["label"][0], ds[0]["image"].shape
 
     >>> ds = lacus.create("measurements")
     >>> ds["a/b"] = np.arange(12).reshape(3, 4)
@@ -131,8 +195,9 @@ class Dataset:
     array([4, 6])
     """
 
-    __slots__ = ("_native", "_branch", "__weakref__")
+    __slots__ = ("_native", "_rows", "_branch", "__weakref__")
     _native: NativeDataset
+    _rows: NativeRows
     _branch: str
 
     def __init__(self) -> None:
@@ -142,6 +207,7 @@ class Dataset:
     def _of(cls, found: NativeDataset, branch: str) -> Dataset:
         made = cls.__new__(cls)
         made._native = found
+        made._rows = found.rows()
         made._branch = branch
         return made
 
@@ -175,24 +241,211 @@ class Dataset:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._native.contains(name)
 
-    def __getitem__(self, name: str) -> Tensor:
-        """The tensor of this name.
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, sorted."""
+        return self._rows.column_names()
+
+    def __getitem__(self, key: Any) -> Any:
+        """By a string, the column or array of this name; by an integer, a row as a dict; by a slice, a list of integers
+        or a mask, :class:`Rows`.
 
         Raises:
-            NotFoundError: also a ``KeyError``; there is none.
+            NotFoundError: also a ``KeyError``; there is no tensor of this name.
+            OutOfBoundsError: also an ``IndexError``; there is no such row.
         """
-        return Tensor(self, _tensor_name(name))
+        if isinstance(key, str):
+            return Column(self, key) if self._rows.is_column(key) else Tensor(self, key)
+        if isinstance(key, tuple) or key is None:
+            raise TypeError('rows are selected by one index, as in ds[3]; for a part of a sample, ds["name"][3, 10:20]')
+        if not isinstance(key, (int, np.integer, slice, list, np.ndarray, range)) and not hasattr(key, "__index__"):
+            raise TypeError(f'a dataset is indexed by names and rows, as in ds["name"] and ds[3], not by {type(key).__name__}')
+        positions, is_one = self._positions(key)
+        return next(read_rows(self, positions)) if is_one else Rows(self, positions)
+
+    def _column(self, name: str) -> Column:
+        return Column(self, name)
+
+    def _native_names(self) -> set[str]:
+        return set(self._rows.column_names())
+
+    def _positions(self, rows: Any, grow: bool = False) -> tuple[list[int], bool]:
+        return positions_of(rows, len(self), grow)
+
+    def _position(self, row: Any) -> int:
+        positions, is_one = self._positions(row)
+        if not is_one:
+            raise InvalidError(f"one row is expected, found {row!r}")
+        return positions[0]
+
+    def _pinned(self) -> Dataset:
+        """A handle that stays at this version."""
+        return _reopened(self.url, self._branch, self.version, self._native.options)
 
     def __len__(self) -> int:
-        """The number of rows: 0, for a dataset without columns."""
-        return 0
+        """The number of rows."""
+        return self._rows.row_count()
 
-    def __iter__(self) -> Iterator[Any]:
-        """The rows, of which a dataset without columns has none; its tensors are in ``keys()``."""
-        return iter(())
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, as dicts, read in batches; arrays, which have none, are in ``keys()``."""
+        return read_rows(self, list(range(len(self))))
+
+    def group(self, name: str) -> Group:
+        """The tensors whose names begin with ``name/``."""
+        return Group(self, name)
+
+    def summary(self) -> Summary:
+        """What there is, column by column: type, count, range of shapes, size, and advice. Samples are not read."""
+        rows, columns, files, stored, advice = self._rows.summary()
+        return Summary(
+            rows=rows,
+            columns=[
+                ColumnSummary(name, htype, dtype, samples, None if r is None else (tuple(r[0]), tuple(r[1])), kept, size)
+                for name, htype, dtype, samples, r, kept, size in columns
+            ],
+            files=files,
+            stored_bytes=stored,
+            advice=advice,
+        )
 
     def __bool__(self) -> bool:
         return True
+
+    # Rows.
+
+    def add_column(
+        self,
+        name: str,
+        htype: str = "generic",
+        *,
+        dtype: Any = None,
+        shape: Sequence[int | None] | None = None,
+        compression: str | None = "auto",
+        default: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        durable: bool = False,
+        **type_options: Any,
+    ) -> Column:
+        """Makes a column. Only the column is written: rows that are there have no sample in it, or the default.
+
+        Args:
+            name: its name. ``/`` groups names.
+            htype: what its samples are: ``"generic"``, ``"image"``, ``"image.gray"``, ``"video"``, ``"audio"``,
+                ``"class_label"``, ``"text"``, ``"json"``, ``"list"``, ``"tag"``, ``"bbox"``, ``"bbox.3d"``, ``"binary_mask"``,
+                ``"segment_mask"``, ``"instance_label"``, ``"keypoints"``, ``"polygon"``, ``"point"``, ``"embedding"``,
+                ``"dicom"``, and ``"sequence[...]"`` and ``"link[...]"`` of these.
+            dtype: of their elements; the type's own, or that of the first sample.
+            shape: the shape that all share, None for sizes that differ: ``()`` for numbers, ``(768,)``, ``(None, 4)``.
+            compression: ``"auto"``, ``None``, ``"zstd"``, ``"zstd:<level>"``, or a media format such as ``"jpeg"``.
+            default: the sample that rows get which are there.
+            metadata: a dict that can be made JSON, kept with the column.
+            durable: returns only when it is safe against power loss.
+            type_options: options of the type, such as ``class_names=["cat", "dog"]``.
+
+        Raises:
+            ConflictError: there is a tensor of this name.
+            InvalidError: the type does not exist or does not have these options.
+        """
+        what = f"column {quoted(name)}"
+        spec = (
+            htype,
+            None if dtype is None else _dtypes.parse(dtype, what),
+            None if shape is None else [None if size is None else int(size) for size in shape],
+            "none" if compression is None else compression,
+            metadata_text(type_options, what),
+        )
+        text = None if metadata is None else metadata_text(metadata, what)
+        self._rows.add_column(name, spec, default, text, durable)
+        return Column(self, name)
+
+    def append(self, row: Mapping[str, Any], *, durable: bool = False) -> int:
+        """Appends one row, given by column; columns that are not named have no sample in it. Returns the new version.
+
+        For many rows, use :meth:`extend` or :meth:`writer`.
+        """
+        columns = [(_column_name(name), [sample]) for name, sample in row.items()]
+        return self._rows.extend(columns, "raise", durable)[0]
+
+    def extend(
+        self, columns: Mapping[str, Sequence[Any]], *, on_error: str = "raise", durable: bool = False
+    ) -> ExtendReport:
+        """Appends rows in one version, given as a sequence of samples for each column.
+
+        Args:
+            columns: samples by column, as many for each. None is a missing sample.
+            on_error: ``"raise"`` to write nothing if a sample does not fit its column, ``"skip"`` to leave such rows out
+                and report them.
+            durable: returns only when it is safe against power loss.
+
+        Raises:
+            InvalidError: a column has another number of samples, or a sample does not fit, named by its place.
+            NotFoundError: there is no such column.
+        """
+        version, rows, skipped = self._rows.extend(
+            [(_column_name(name), samples) for name, samples in columns.items()], on_error, durable
+        )
+        return ExtendReport(version=version, rows=rows, skipped=skipped)
+
+    def writer(self, buffer: str | int = "64MiB", *, on_error: str = "raise", durable: bool = False) -> Writer:
+        """A context that gathers appended rows and writes them in pieces of about ``buffer`` bytes."""
+        return Writer(self, buffer, on_error, durable)
+
+    def delete_rows(self, indices: Any, *, durable: bool = False) -> int:
+        """Deletes rows from every column: one, a slice, a list or a mask. Returns the new version."""
+        positions, _ = self._positions(indices)
+        return self._rows.delete_rows(positions, durable)
+
+    def drop_column(self, name: str, *, durable: bool = False) -> int:
+        """Drops a column. Older versions keep it. Returns the new version."""
+        return self._rows.drop_column(_column_name(name), durable)
+
+    def rename_column(self, old: str, new: str, *, durable: bool = False) -> int:
+        """Renames a column; its stored bytes are copied. Returns the new version."""
+        return self._rows.rename_column(_column_name(old), _column_name(new), durable)
+
+    def map(
+        self,
+        fn: Callable[[dict[str, Any]], Any],
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        into: Dataset | Url | None = None,
+        workers: int | None = None,
+        processes: bool = False,
+        *,
+        on_error: str = "raise",
+        inputs: Sequence[str] | None = None,
+        progress: bool | None = None,
+    ) -> MapReport:
+        """Maps a function over all rows, in parallel; results keep the order of rows.
+
+        Args:
+            fn: takes a row as a dict. In place, it returns a dict of the samples to write to this row. With ``into``, it
+                returns a dict (one row), several of them (a list or a generator), or None (no row).
+            columns: the columns it writes: names and types, such as ``{"embedding": "embedding"}`` or
+                ``{"mask": dict(htype="binary_mask", compression="zstd")}``. Those that are not there are made.
+            into: another dataset, or the URL of a new one, for the results.
+            workers: threads or processes at work; as many as there are cores.
+            processes: runs the function in other processes. It, the rows and the results must pickle.
+            on_error: ``"raise"`` ends at the first row that fails, ``"skip"`` goes on and reports it.
+            inputs: the columns it needs; all, unless told.
+            progress: shows a line of progress; by default on a terminal.
+        """
+        target = into if into is None or isinstance(into, Dataset) else create(into)
+        return map_rows(self, fn, columns, target, workers, processes, on_error, inputs, progress)
+
+    def materialize(
+        self, url: Url, *, storage_options: StorageOptions | None = None, durable: bool = False
+    ) -> Dataset:
+        """Copies this version to a new dataset in the best layout for streaming: rows in order, links followed, nothing
+        that was replaced."""
+        options = _options(storage_options)
+        self._rows.materialize(_absolute(url), options, durable)
+        return Dataset._of(NativeDataset.open(_absolute(url), options, None, None, False), "main")
+
+    def allow_links(self, *roots: Url, storage_options: StorageOptions | None = None) -> None:
+        """Lets links of this handle lead under directories or URLs. What lies under the dataset itself is allowed anyway,
+        and so is what the environment variable ``LACUS_LINK_ROOTS`` names, separated by commas."""
+        for root in roots:
+            self._rows.allow_links(_absolute(root), _options(storage_options))
 
     # Writing.
 
@@ -277,6 +530,11 @@ class Dataset:
         return self._native.put(items, wanted, durable) if items else self.version
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if isinstance(name, str) and self._rows.is_column(name):
+            raise InvalidError(
+                f"{quoted(name)} is a column: write its samples with ds[{quoted(name)}][rows] = samples, "
+                "or append rows with ds.append and ds.extend"
+            )
         self.put(name, value)
 
     def create_array(
@@ -303,7 +561,7 @@ class Dataset:
         return self[name]
 
     def __delitem__(self, name: str) -> None:
-        """Removes a tensor. Older versions keep it."""
+        """Removes an array or a column. Older versions keep it."""
         self._native.remove([_tensor_name(name)], False)
 
     def rename(self, old: str, new: str, *, durable: bool = False) -> int:
@@ -349,13 +607,17 @@ class Dataset:
 
     def _title(self, infos: Sequence[TensorInfo], count: int) -> str:
         tensors = "1 tensor" if count == 1 else f"{count:,} tensors"
+        if names := self.columns:
+            tensors = f"{len(self):,} rows, {len(names)} columns, {tensors}"
         stored = f", {size_text(sum(info.stored_bytes for info in infos))}" if 0 < count == len(infos) else ""
         mode = ", read-only" if self.read_only else ""
         return f"<lacus.Dataset version {self.version}, {tensors}{stored}{mode} at {self.url}>"
 
     def __repr__(self) -> str:
         infos, count = self._native.infos(SHOWN)
-        return dataset_text(self._title(infos, count), infos, count)
+        lines = [dataset_text(self._title(infos, count), infos, count)]
+        lines.extend(f"  {Column(self, name)!r}" for name in self.columns[:SHOWN])
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         infos, count = self._native.infos(SHOWN)
@@ -416,6 +678,12 @@ def _moment(at: Any) -> tuple[int | None, int | None]:
         raise InvalidError(f"at: expected a version number or a time, found {at!r}: {error}") from error
 
 
+def _column_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"columns are addressed by name, not by {type(name).__name__}")
+    return name
+
+
 def _what(name: str) -> str:
     return f"tensor {quoted(name)}"
 
@@ -424,8 +692,5 @@ def _tensor_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     if isinstance(name, (int, np.integer, slice, list, np.ndarray)):
-        raise TypeError(
-            "integers, slices and lists mean rows, which come with columns; this dataset has none. "
-            'Tensors are addressed by name: ds["name"]'
-        )
+        raise TypeError('integers, slices and lists mean rows; tensors are addressed by name: ds["name"]')
     raise TypeError(f'tensors are addressed by name, as in ds["name"], not by {type(name).__name__}')

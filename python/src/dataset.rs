@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::convert::{WishArguments, dtype, json, shape};
 use crate::errors::{raise, raise_on};
 use crate::handle::{Handle, StorageOptions, store};
+use crate::rows::Rows;
 use crate::runtime::{Outcome, run_here};
 use crate::tensor::{Held, Tensor, TensorInfo};
 
@@ -89,13 +90,19 @@ impl Dataset {
     /// What is known of the first `limit` tensors, and how many there are.
     fn infos(&self, py: Python<'_>, limit: usize) -> PyResult<(Vec<TensorInfo>, usize)> {
         let (found, count) = self.handle.peek(py, |table| {
-            let names = table.names();
+            let mut names = table.names();
+            names.retain(|name| !table.is_column(name));
             let found: Outcome<Vec<_>> = names.iter().take(limit).map(|name| table.tensor(name)).collect();
             (found, names.len())
         })?;
         let infos: PyResult<Vec<_>> =
             checked(py, found)?.into_iter().map(|info| TensorInfo::new(py, info)).collect();
         Ok((infos?, count))
+    }
+
+    /// Its rows and columns.
+    fn rows(&self) -> Rows {
+        Rows::new(Arc::clone(&self.handle))
     }
 
     fn tensor(&self, py: Python<'_>, name: String) -> PyResult<Tensor> {

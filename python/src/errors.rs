@@ -1,5 +1,6 @@
 //! Errors of the crates as exceptions of `lacus.errors`, chosen by what the caller should do.
 
+use lacus_dataset::DatasetError;
 use lacus_table::{ErrorKind, TableError};
 use lacus_tensor::TensorError;
 use pyo3::prelude::*;
@@ -7,6 +8,11 @@ use pyo3::types::PyType;
 
 /// The exception for an error of a table.
 pub(crate) fn raise(py: Python<'_>, error: &TableError) -> PyErr {
+    exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+}
+
+/// The exception for an error of rows and columns.
+pub(crate) fn raise_dataset(py: Python<'_>, error: &DatasetError) -> PyErr {
     exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
 }
 

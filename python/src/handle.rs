@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use lacus_dataset::{Dataset, DatasetError};
 use lacus_io::{Store, World};
 use lacus_table::{At, Table, TableError, WriteOptions};
 use pyo3::prelude::*;
 use tokio::sync::RwLock;
 
-use crate::errors::{invalid, raise};
+use crate::errors::{invalid, raise, raise_dataset};
 use crate::runtime::{Interrupt, Outcome, is_sound, run_aside, run_here};
 
 /// Options of a store by name.
@@ -25,14 +26,14 @@ pub(crate) struct Handle {
     /// The version it sees, which can be read while a writer has the table.
     version: AtomicU64,
     /// `None` only while it is dropped.
-    table: Option<RwLock<Table>>,
+    dataset: Option<RwLock<Dataset>>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         // In a child that lost the threads which worked on it, its locks may be held for ever.
         if !is_sound() {
-            std::mem::forget(self.table.take());
+            std::mem::forget(self.dataset.take());
         }
     }
 }
@@ -45,7 +46,8 @@ pub(crate) fn store(url: &str, options: &StorageOptions) -> Outcome<Store> {
 impl Handle {
     fn new(url: String, options: StorageOptions, pinned: bool, read_only: bool, table: Table) -> Handle {
         let version = AtomicU64::new(table.version());
-        Handle { url, options, pinned, read_only, version, table: Some(RwLock::new(table)) }
+        let dataset = Some(RwLock::new(Dataset::new(table)));
+        Handle { url, options, pinned, read_only, version, dataset }
     }
 
     /// Makes a dataset.
@@ -86,17 +88,62 @@ impl Handle {
         self.version.load(Ordering::Relaxed)
     }
 
-    fn table(&self) -> &RwLock<Table> {
-        self.table.as_ref().expect("there until it is dropped")
+    fn dataset(&self) -> &RwLock<Dataset> {
+        self.dataset.as_ref().expect("there until it is dropped")
     }
 
     /// Looks at what is known without reading anything, holding the GIL: it takes microseconds.
     pub(crate) fn peek<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Table) -> T + Send) -> PyResult<T> {
-        if let Ok(table) = self.table().try_read() {
-            return Ok(look(&table));
+        self.peek_rows(py, |dataset| look(dataset.table()))
+    }
+
+    /// The same of rows and columns.
+    pub(crate) fn peek_rows<T: Send>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&Dataset) -> T + Send,
+    ) -> PyResult<T> {
+        if let Ok(dataset) = self.dataset().try_read() {
+            return Ok(look(&dataset));
         }
-        let looked = run_here(py, async || Ok(look(&*self.table().read().await)))?;
+        let looked = run_here(py, async || Ok(look(&*self.dataset().read().await)))?;
         looked.map_err(|e| raise(py, &e))
+    }
+
+    /// Reads rows, as [`Handle::read`] reads tensors.
+    pub(crate) fn read_rows<T: Send>(
+        &self,
+        py: Python<'_>,
+        short: bool,
+        work: impl AsyncFnOnce(&Dataset) -> Result<T, DatasetError> + Send,
+    ) -> PyResult<T> {
+        let work = async || Ok(work(&*self.dataset().read().await).await);
+        let read = if short { run_here(py, work)? } else { run_aside(py, &Interrupt::Abandon, work)? };
+        read.map_err(DatasetError::from).flatten().map_err(|e| raise_dataset(py, &e))
+    }
+
+    /// Writes rows, as [`Handle::write`] writes tensors.
+    pub(crate) fn write_rows<T: Send>(
+        &self,
+        py: Python<'_>,
+        durable: bool,
+        work: impl AsyncFnOnce(&mut Dataset, &WriteOptions) -> Result<T, DatasetError> + Send,
+    ) -> PyResult<T> {
+        let written =
+            self.write_dataset(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+                Ok(work(dataset, options).await)
+            })?;
+        written.map_err(DatasetError::from).flatten().map_err(|e| raise_dataset(py, &e))
+    }
+
+    /// Changes what only this handle knows.
+    pub(crate) fn set_up<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut Dataset) -> T + Send,
+    ) -> PyResult<T> {
+        let changed = run_here(py, async || Ok(change(&mut *self.dataset().write().await)))?;
+        changed.map_err(|e| raise(py, &e))
     }
 
     /// Reads, side by side with other readers. What is `short` runs on this thread.
@@ -106,16 +153,16 @@ impl Handle {
         short: bool,
         work: impl AsyncFnOnce(&Table) -> Outcome<T> + Send,
     ) -> PyResult<Outcome<T>> {
-        let work = async || work(&*self.table().read().await).await;
+        let work = async || work(self.dataset().read().await.table()).await;
         if short { run_here(py, work) } else { run_aside(py, &Interrupt::Abandon, work) }
     }
 
     /// Moves to the newest version, unless pinned.
     pub(crate) fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
         let version = run_here(py, async || {
-            let mut table = self.table().write().await;
-            let refreshed = table.refresh().await;
-            self.version.store(table.version(), Ordering::Relaxed);
+            let mut dataset = self.dataset().write().await;
+            let refreshed = dataset.table_mut().refresh().await;
+            self.version.store(dataset.table().version(), Ordering::Relaxed);
             refreshed
         })?;
         version.map_err(|e| raise(py, &e))
@@ -128,6 +175,17 @@ impl Handle {
         durable: bool,
         work: impl AsyncFnOnce(&mut Table, &WriteOptions) -> Outcome<T> + Send,
     ) -> PyResult<Outcome<T>> {
+        self.write_dataset(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            work(dataset.table_mut(), options).await
+        })
+    }
+
+    fn write_dataset<T: Send>(
+        &self,
+        py: Python<'_>,
+        durable: bool,
+        work: impl AsyncFnOnce(&mut Dataset, &WriteOptions) -> Outcome<T> + Send,
+    ) -> PyResult<Outcome<T>> {
         if self.pinned {
             return Ok(Err(TableError::ReadOnly { version: self.version() }));
         }
@@ -138,9 +196,9 @@ impl Handle {
         let cancel = Arc::new(AtomicBool::new(false));
         let options = WriteOptions { durable, cancel: Some(Arc::clone(&cancel)), ..WriteOptions::default() };
         run_aside(py, &Interrupt::Cancel(cancel), async || {
-            let mut table = self.table().write().await;
-            let written = work(&mut table, &options).await;
-            self.version.store(table.version(), Ordering::Relaxed);
+            let mut dataset = self.dataset().write().await;
+            let written = work(&mut dataset, &options).await;
+            self.version.store(dataset.table().version(), Ordering::Relaxed);
             written
         })
     }

@@ -16,6 +16,10 @@ mod selection;
 
 mod sparse;
 
+mod samples;
+
+mod rows;
+
 mod tensor;
 
 mod dataset;
@@ -29,6 +33,8 @@ mod _native {
     use crate::array::Memory;
     #[pymodule_export]
     use crate::dataset::{Dataset, delete, exists};
+    #[pymodule_export]
+    use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
     #[pymodule_export]
     use crate::sparse::Sparse;
     #[pymodule_export]

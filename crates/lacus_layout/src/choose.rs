@@ -22,7 +22,7 @@ mod sparse;
 
 use crate::compress::Compression;
 use crate::error::LayoutError;
-use crate::header::Header;
+use crate::header::{Header, Layout};
 
 pub use dense::choose_dense;
 pub use estimate::{Estimate, estimate, exact_size};
@@ -120,6 +120,25 @@ enum Named {
 }
 
 impl Wish {
+    /// What asks for the layout that a header describes.
+    pub fn like(header: &Header) -> Wish {
+        let mut wish = Wish { layout: Some(header.layout.name().to_owned()), ..Wish::default() };
+        match &header.layout {
+            Layout::DenseChunks { chunk_shape } => {
+                wish.chunk_shape = Some(chunk_shape.clone());
+                wish.compression = header.compression.into();
+            }
+            Layout::CompressedRows { split } | Layout::CompressedColumns { split } => wish.split = Some(*split),
+            Layout::FiberTree { axis_order } => wish.axis_order = Some(axis_order.clone()),
+            Layout::SparseBlocks { block_shape, axis_order } => {
+                wish.block_shape = Some(block_shape.clone());
+                wish.axis_order = Some(axis_order.clone());
+            }
+            Layout::Coordinates => {}
+        }
+        wish
+    }
+
     /// Which layout is asked for, after checking that every option belongs to it.
     fn named(&self) -> Result<Named, LayoutError> {
         let text = self.layout.as_deref().unwrap_or("auto").to_ascii_lowercase();

@@ -67,6 +67,7 @@ mod upkeep;
 pub use error::TableError;
 pub use form::Form;
 pub use history::HistoryEntry;
+pub use lacus_layout::{Value, Wish};
 pub use lacus_tensor::ErrorKind;
 pub use read::Read;
 pub use read_rows::{Samples, ScalarRead, Scalars};

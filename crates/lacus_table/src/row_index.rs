@@ -284,12 +284,14 @@ impl RowCache {
         for (number, entry) in (0..).zip(&state.files) {
             let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
             let pieces = live_pieces(store, &self.base, entry, held).await?;
-            segments.extend(with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
-                first_id,
-                count,
-                file: number,
-                first_row,
-            }));
+            segments.extend(
+                with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
+                    first_id,
+                    count,
+                    file: number,
+                    first_row,
+                }),
+            );
         }
         segments.sort_by_key(|s| (s.first_id, s.file, s.first_row));
         let overlap = |pair: &[Segment]| {

@@ -103,15 +103,32 @@ impl Table {
     /// The columns, sorted by name.
     pub fn columns(&self) -> Result<Vec<ColumnInfo>, TableError> {
         let columns = self.snapshot().tensors().filter(|(_, state)| state.header.is_column());
-        columns
-            .map(|(name, state)| {
-                Ok(ColumnInfo {
-                    name: name.clone(),
-                    header: ColumnHeader::parse(&state.header)?,
-                    stored_bytes: state.stored_bytes(name),
-                })
-            })
-            .collect()
+        columns.map(|(name, _)| self.column(name)).collect()
+    }
+
+    /// What is known of a column.
+    pub fn column(&self, name: &str) -> Result<ColumnInfo, TableError> {
+        let state = self.snapshot().tensor(name).filter(|state| state.header.is_column());
+        let state = state.ok_or_else(|| self.no_such(name))?;
+        Ok(ColumnInfo {
+            name: name.to_owned(),
+            header: ColumnHeader::parse(&state.header)?,
+            stored_bytes: state.stored_bytes(name),
+        })
+    }
+
+    /// Names close to one that is not there.
+    pub fn close_to(&self, name: &str) -> Vec<String> {
+        self.snapshot().close_to(name)
+    }
+
+    /// Rows of the files of this version that no longer count, and all rows.
+    pub fn dead_rows(&self) -> (u64, u64) {
+        let files = self.snapshot().files.values();
+        files.fold((0, 0), |(dead, rows), file| {
+            let held: u64 = file.tags.tensors.iter().map(|held| held.row_count()).sum();
+            (dead + file.tags.deleted, rows + held.max(file.tags.deleted))
+        })
     }
 
     /// The rows, in their order.

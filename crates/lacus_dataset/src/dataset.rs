@@ -1,0 +1,142 @@
+//! The dataset: a table, and the types of its columns.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use lacus_sample::{Column, ColumnHeader as SampleHeader, Form as SampleForm};
+use lacus_table::{ColumnHeader, Form, RowAxis, Table};
+use serde_json::{Map, Value as Json};
+
+use crate::error::DatasetError;
+use crate::links::LinkRoots;
+
+/// What the table keeps as the dtype of a column that has none yet.
+const OPEN_DTYPE: &str = "any";
+
+/// A dataset: columns that share rows, and arrays.
+#[derive(Debug)]
+pub struct Dataset {
+    table: Table,
+    links: LinkRoots,
+    /// Columns of one version, as they were asked for.
+    known: Mutex<(u64, HashMap<String, Arc<Column>>)>,
+}
+
+impl Dataset {
+    /// The dataset that a table holds.
+    pub fn new(table: Table) -> Dataset {
+        let links = LinkRoots::new(table.store().text());
+        Dataset { table, links, known: Mutex::default() }
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Its table, to write arrays to.
+    pub fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
+    /// Where its links may lead.
+    pub fn links(&self) -> &LinkRoots {
+        &self.links
+    }
+
+    /// Allows links to lead under `root`, for this handle.
+    pub fn allow_links(
+        &mut self,
+        root: &str,
+        options: &BTreeMap<String, String>,
+    ) -> Result<(), DatasetError> {
+        self.links.allow(root, options)
+    }
+
+    /// How many rows there are.
+    pub async fn len(&self) -> Result<u64, DatasetError> {
+        Ok(self.table.rows().await?.len())
+    }
+
+    /// Whether there is no row.
+    pub async fn is_empty(&self) -> Result<bool, DatasetError> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// The names of the columns, sorted.
+    pub fn column_names(&self) -> Vec<String> {
+        let names = self.table.names();
+        names.into_iter().filter(|name| self.table.is_column(name)).collect()
+    }
+
+    /// The type of a column.
+    pub fn column(&self, name: &str) -> Result<Arc<Column>, DatasetError> {
+        let version = self.table.version();
+        let mut known = self.known.lock().unwrap_or_else(|e| e.into_inner());
+        if known.0 != version {
+            *known = (version, HashMap::new());
+        }
+        if let Some(column) = known.1.get(name) {
+            return Ok(Arc::clone(column));
+        }
+        let column = Arc::new(parse(name, &self.header(name)?)?);
+        known.1.insert(name.to_owned(), Arc::clone(&column));
+        Ok(column)
+    }
+
+    /// What the table says of a column.
+    pub(crate) fn header(&self, name: &str) -> Result<ColumnHeader, DatasetError> {
+        if self.table.is_column(name) {
+            return Ok(self.table.column(name)?.header);
+        }
+        if self.table.contains(name) {
+            return Err(DatasetError::IsArray { name: name.to_owned() });
+        }
+        Err(DatasetError::NoSuchColumn { name: name.to_owned(), close: self.table.close_to(name) })
+    }
+
+    /// The ids of the rows at some positions.
+    pub(crate) async fn ids(&self, positions: &[u64]) -> Result<Vec<u64>, DatasetError> {
+        let axis = self.table.rows().await?;
+        positions.iter().map(|position| id_at(&axis, *position)).collect()
+    }
+}
+
+pub(crate) fn id_at(axis: &RowAxis, position: u64) -> Result<u64, DatasetError> {
+    axis.id(position).ok_or(DatasetError::OutOfBounds {
+        row: i64::try_from(position).unwrap_or(i64::MAX),
+        rows: axis.len(),
+    })
+}
+
+/// The type of a column from what the table keeps of it.
+pub(crate) fn parse(name: &str, header: &ColumnHeader) -> Result<Column, DatasetError> {
+    let dtype = if header.dtype == OPEN_DTYPE { String::new() } else { header.dtype.clone() };
+    Column::from_header(&SampleHeader {
+        htype: header.htype.clone(),
+        dtype,
+        shape: header.shape.clone(),
+        parameters: Json::Object(header.parameters.clone()).to_string(),
+    })
+    .map_err(DatasetError::column(name))
+}
+
+/// What the table keeps of a column.
+pub(crate) fn render(column: &Column, metadata: Option<Json>) -> ColumnHeader {
+    let header = column.header();
+    let parameters: Map<String, Json> = serde_json::from_str(&header.parameters).unwrap_or_default();
+    ColumnHeader {
+        htype: header.htype,
+        dtype: if header.dtype.is_empty() { OPEN_DTYPE.to_owned() } else { header.dtype },
+        shape: header.shape,
+        form: match column.form() {
+            SampleForm::Int => Form::Int,
+            SampleForm::Float => Form::Float,
+            SampleForm::Real => Form::Real,
+            SampleForm::Text => Form::Text,
+            SampleForm::Blob => Form::Data,
+        },
+        parameters,
+        metadata,
+    }
+}

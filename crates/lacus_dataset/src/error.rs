@@ -1,0 +1,151 @@
+//! What can go wrong with a dataset of samples.
+
+use lacus_io::IoError;
+use lacus_sample::SampleError;
+use lacus_table::TableError;
+use lacus_tensor::{ErrorKind, TensorError};
+
+/// An error of a dataset, with the facts. [`DatasetError::kind`] says what the caller should do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// The table refused or failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A shape or selection was refused.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// A sample does not fit its column, or stored bytes are not what they should be.
+    #[error("column {column:?}, row {row}: {source}")]
+    Sample {
+        /// The column.
+        column: String,
+        /// The row: its place among those given, or its position in the dataset.
+        row: u64,
+        /// What is wrong.
+        source: Box<SampleError>,
+    },
+    /// A column cannot be made, or be read, like this.
+    #[error("column {column:?}: {source}")]
+    Column {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        source: Box<SampleError>,
+    },
+    /// There is no column of this name.
+    #[error("no column {name:?}{}", did_you_mean(.close))]
+    NoSuchColumn {
+        /// The name asked for.
+        name: String,
+        /// Names that are close to it.
+        close: Vec<String>,
+    },
+    /// The name belongs to an array, which has no rows.
+    #[error("{name:?} is an array, not a column: it has no rows of the dataset")]
+    IsArray {
+        /// The name.
+        name: String,
+    },
+    /// There is a tensor of this name already.
+    #[error("there is a tensor {name:?} already")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// Columns of one call have different lengths.
+    #[error("columns have different numbers of samples: {}", lengths(.found))]
+    UnequalLengths {
+        /// Columns and their lengths.
+        found: Vec<(String, usize)>,
+    },
+    /// A row that is not there.
+    #[error("row {row} is out of bounds for {rows} rows")]
+    OutOfBounds {
+        /// The row asked for.
+        row: i64,
+        /// How many there are.
+        rows: u64,
+    },
+    /// The request makes no sense.
+    #[error("{op}: {why}")]
+    Refused {
+        /// What was asked.
+        op: &'static str,
+        /// Why it is refused.
+        why: String,
+    },
+    /// A link leads where links may not lead.
+    #[error("links to {url} are not allowed: allow its root first (allowed: {allowed})")]
+    LinkRefused {
+        /// The link.
+        url: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// What a link leads to cannot be read.
+    #[error("link {url}: {source}")]
+    Link {
+        /// The link.
+        url: String,
+        /// What went wrong.
+        source: Box<IoError>,
+    },
+}
+
+impl DatasetError {
+    /// What the caller should do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            DatasetError::Table(error) => error.kind(),
+            DatasetError::Tensor(error) => error.kind(),
+            DatasetError::Sample { source, .. } | DatasetError::Column { source, .. } => source.kind(),
+            DatasetError::NoSuchColumn { .. } => ErrorKind::NotFound,
+            DatasetError::NameTaken { .. } => ErrorKind::Conflict,
+            DatasetError::IsArray { .. }
+            | DatasetError::UnequalLengths { .. }
+            | DatasetError::OutOfBounds { .. }
+            | DatasetError::Refused { .. }
+            | DatasetError::LinkRefused { .. } => ErrorKind::Invalid,
+            DatasetError::Link { source, .. } => match source.is_not_found() {
+                true => ErrorKind::NotFound,
+                false => ErrorKind::Unavailable,
+            },
+        }
+    }
+
+    /// True where Python users expect an `IndexError`.
+    pub fn is_out_of_bounds(&self) -> bool {
+        match self {
+            DatasetError::Table(error) => error.is_out_of_bounds(),
+            DatasetError::Tensor(error) => error.is_out_of_bounds(),
+            DatasetError::Sample { source, .. } => source.is_out_of_bounds(),
+            DatasetError::OutOfBounds { .. } => true,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn sample(column: &str, row: u64) -> impl FnOnce(SampleError) -> DatasetError {
+        move |source| DatasetError::Sample { column: column.to_owned(), row, source: Box::new(source) }
+    }
+
+    pub(crate) fn column(column: &str) -> impl FnOnce(SampleError) -> DatasetError {
+        move |source| DatasetError::Column { column: column.to_owned(), source: Box::new(source) }
+    }
+
+    pub(crate) fn refused(op: &'static str, why: impl Into<String>) -> DatasetError {
+        DatasetError::Refused { op, why: why.into() }
+    }
+}
+
+fn did_you_mean(close: &[String]) -> String {
+    match close.is_empty() {
+        true => String::new(),
+        false => format!("; did you mean {}?", close.join(" or ")),
+    }
+}
+
+fn lengths(found: &[(String, usize)]) -> String {
+    let each: Vec<String> = found.iter().map(|(name, length)| format!("{name:?} has {length}")).collect();
+    each.join(", ")
+}

@@ -1,0 +1,161 @@
+//! Copies a dataset to another place in the best layout for streaming: rows in order, links followed, one kind of
+//! file for each kind of sample, nothing that was replaced.
+
+use std::borrow::Cow;
+
+use lacus_io::{Store, World};
+use lacus_sample::{Column, Form, Sample, Stored, encode};
+use lacus_table::{
+    BlobSample, BlobTile, ColumnValues, ColumnWrite, Put, Read, RowChange, Table, Wish, WriteOptions,
+};
+use lacus_tensor::Index;
+use serde_json::json;
+
+use crate::dataset::{Dataset, render};
+use crate::error::DatasetError;
+use crate::extend::column_write;
+
+/// Stored bytes copied at a time, and rows.
+const GROUP_BYTES: u64 = 256 << 20;
+const GROUP_ROWS: u64 = 256 << 10;
+
+impl Dataset {
+    /// Writes a copy of this version to an empty place. Samples are not decoded; links become what they lead to.
+    pub async fn materialize(
+        &self,
+        store: Store,
+        world: World,
+        options: &WriteOptions,
+    ) -> Result<Dataset, DatasetError> {
+        let mut copy = Dataset::new(Table::create(store, world).await?);
+        let columns = self.columns()?;
+        let headers = columns
+            .iter()
+            .map(|facts| {
+                let column = match facts.column.htype().link {
+                    true => facts.column.resolved(),
+                    false => (*facts.column).clone(),
+                };
+                (facts.name.clone(), render(&column, facts.metadata.clone()))
+            })
+            .collect();
+        let names: Vec<&String> = columns.iter().map(|facts| &facts.name).collect();
+        let change = RowChange {
+            op: "MATERIALIZE",
+            detail: json!({"from": self.table().store().text(), "version": self.table().version(), "tensors": names}),
+            headers,
+            ..RowChange::default()
+        };
+        copy.table_mut().change_rows(change, options).await?;
+        self.copy_arrays(&mut copy, options).await?;
+        let rows = self.len().await?;
+        let stored: u64 = columns.iter().map(|facts| facts.stored_bytes).sum();
+        let per_row = stored / rows.max(1);
+        let step = (GROUP_BYTES / per_row.max(1)).clamp(1, GROUP_ROWS);
+        let mut from = 0;
+        while from < rows {
+            let positions: Vec<u64> = (from..(from + step).min(rows)).collect();
+            let ids = self.ids(&positions).await?;
+            let new: Vec<u64> = copy.table_mut().reserve_ids(ids.len() as u64).await?.collect();
+            let mut change =
+                RowChange { op: "APPEND", detail: json!({"rows": ids.len()}), ..RowChange::default() };
+            for facts in &columns {
+                let (name, column) = (&facts.name, &facts.column);
+                change.writes.extend(self.copied(name, column, &ids, &new, &positions).await?);
+            }
+            change.append = new;
+            copy.table_mut().change_rows(change, options).await?;
+            from += step;
+        }
+        Ok(copy)
+    }
+
+    async fn copy_arrays(&self, copy: &mut Dataset, options: &WriteOptions) -> Result<(), DatasetError> {
+        let arrays = self.table().names().into_iter().filter(|name| !self.table().is_column(name));
+        for name in arrays {
+            let info = self.table().tensor(&name)?;
+            let read = self.table().read(&name, &[Index::Ellipsis]).await?;
+            let value = match &read {
+                Read::Dense(tensor) => lacus_table::Value::Dense(tensor.as_ref()),
+                Read::Sparse(tensor) => lacus_table::Value::Sparse(tensor),
+            };
+            let wish = Wish::like(&info.header);
+            let metadata = Some(info.metadata).filter(|metadata| !metadata.is_null());
+            copy.table_mut().put(vec![Put { name, value, wish, metadata }], options).await?;
+        }
+        Ok(())
+    }
+
+    /// The samples of some rows of a column, as the copy takes them.
+    async fn copied(
+        &self,
+        name: &str,
+        column: &Column,
+        ids: &[u64],
+        new: &[u64],
+        positions: &[u64],
+    ) -> Result<Option<ColumnWrite<'static>>, DatasetError> {
+        match column.form() {
+            Form::Blob => {
+                let samples = self.table().locate(name, ids).await?;
+                let tiles: Vec<usize> = (0..ids.len()).flat_map(|i| samples.tiles(i)).collect();
+                let mut bytes = self.table().fetch(&samples, &tiles).await?.into_iter();
+                let (mut kept, mut blobs) = (Vec::new(), Vec::new());
+                for (i, id) in new.iter().enumerate() {
+                    let range = samples.tiles(i);
+                    if range.is_empty() {
+                        continue;
+                    }
+                    kept.push(*id);
+                    blobs.push(BlobSample {
+                        shape: samples.shape(i).map(<[i64]>::to_vec),
+                        tiles: range
+                            .zip(&mut bytes)
+                            .map(|(tile, bytes)| {
+                                let (coords, codec, _) = samples.tile(tile);
+                                BlobTile {
+                                    coords,
+                                    codec: Cow::Owned(codec.to_owned()),
+                                    bytes: Cow::Owned(Vec::from(bytes)),
+                                }
+                            })
+                            .collect(),
+                    });
+                }
+                let values = ColumnValues::Blobs(blobs);
+                Ok((!kept.is_empty()).then(|| ColumnWrite { name: name.to_owned(), ids: kept, values }))
+            }
+            Form::Text if column.htype().link => {
+                let resolved = column.resolved();
+                let mut rows: Vec<(u64, Stored<'static>)> = Vec::new();
+                let all = self.stored_bytes(name, positions).await?;
+                for ((bytes, id), position) in all.into_iter().zip(new).zip(positions) {
+                    let Some(bytes) = bytes else { continue };
+                    let sample = Sample::Encoded(Cow::Owned(Vec::from(bytes)));
+                    rows.push((
+                        *id,
+                        encode(&resolved, sample).map_err(DatasetError::sample(name, *position))?,
+                    ));
+                }
+                Ok(column_write(name, &resolved, rows))
+            }
+            Form::Text => {
+                let texts = self.table().read_texts(name, ids).await?;
+                let rows =
+                    new.iter().zip(texts).filter_map(|(id, text)| Some((*id, Stored::Text(text?.into()))));
+                Ok(column_write(name, column, rows.collect()))
+            }
+            _ => {
+                let runs: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 1)).collect();
+                let read = self.table().read_scalars(name, &runs).await?;
+                let stored = |i: usize| match &read.values {
+                    lacus_table::Scalars::Int(values) => Stored::Int(values[i]),
+                    lacus_table::Scalars::Float(values) => Stored::Float(values[i]),
+                    lacus_table::Scalars::Real(values) => Stored::Real(values[i]),
+                };
+                let rows = new.iter().enumerate().filter(|(i, _)| read.present[*i]);
+                Ok(column_write(name, column, rows.map(|(i, id)| (*id, stored(i))).collect()))
+            }
+        }
+    }
+}

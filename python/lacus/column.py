@@ -1,0 +1,309 @@
+"""A column: samples of one type, one for each row of the dataset."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _dtypes
+from ._arrays import Array
+from ._display import size_text
+from ._native import ColumnInfo
+from .errors import InvalidError, OutOfBoundsError
+from .tensor import quoted
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+__all__ = ["Column"]
+
+#: Rows read at a time while iterating.
+ROWS_AT_ONCE = 256
+
+
+class Column:
+    """A column of a dataset, got by ``ds[name]``. Nothing is read until it is sliced.
+
+    >>> ds["images"][5]                    # one sample
+    >>> ds["images"][5, 10:60, 20:80]      # a part of it
+    >>> ds["labels"][:100]                 # an array: labels have a fixed shape
+    >>> ds["images"][[3, 1, 4]]            # a list: images do not
+    >>> ds["labels"][ds["labels"][:] == 3] = 4
+    """
+
+    __slots__ = ("_dataset", "_name", "__weakref__")
+
+    def __init__(self, dataset: Dataset, name: str) -> None:
+        self._dataset = dataset
+        self._name = name
+        _ = self._info
+
+    @property
+    def _info(self) -> ColumnInfo:
+        return self._dataset._rows.column_info(self._name)
+
+    @property
+    def _what(self) -> str:
+        return f"column {quoted(self._name)}"
+
+    # What is known.
+
+    @property
+    def name(self) -> str:
+        """Its name in the dataset."""
+        return self._name
+
+    @property
+    def htype(self) -> str:
+        """The type of its samples: ``"image"``, ``"class_label"``, ``"sequence[text]"``, …"""
+        return self._info.htype
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The type of their elements; None for texts, and before the first sample of a column that takes it from there."""
+        name = self._info.dtype
+        return None if name is None else _dtypes.numpy_dtype(name, self._what)
+
+    @property
+    def sample_shape(self) -> tuple[int | None, ...] | None:
+        """The shape that its samples share, None for sizes that differ; None when any shape may come."""
+        shape = self._info.shape
+        return None if shape is None else tuple(shape)
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The number of rows, then what is known of all samples: None for sizes that differ."""
+        return (len(self), *(self.sample_shape or ()))
+
+    @property
+    def shapes(self) -> list[tuple[int, ...] | None]:
+        """The shape of every sample, None for missing ones. Nothing but an index is read."""
+        return self._dataset._rows.sample_shapes(self._name, list(range(len(self))))
+
+    def shape_of(self, row: int) -> tuple[int, ...] | None:
+        """The shape of one sample; None when it is missing."""
+        return self._dataset._rows.sample_shapes(self._name, [self._dataset._position(row)])[0]
+
+    @property
+    def compression(self) -> str:
+        """How samples are kept: ``"auto"``, ``"none"``, ``"zstd:1"``, ``"jpeg"``, …"""
+        return self._info.compression
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of classes, in the order of their numbers."""
+        return self._info.class_names
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of its type."""
+        found: dict[str, Any] = json.loads(self._info.options)
+        return found
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was given as its metadata."""
+        text = self._info.metadata
+        return {} if text is None else json.loads(text) or {}
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that its samples take in the files of this version."""
+        return self._info.stored_bytes
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __bool__(self) -> bool:
+        """A column that is there is true, however many rows it has."""
+        return True
+
+    # Reading.
+
+    def __getitem__(self, key: Any) -> Any:
+        """Samples, by numpy's rules for the rows, and within each sample for what follows.
+
+        One row gives its sample. Several give an array if the column declares a fixed shape, otherwise a list. A
+        missing sample is None.
+
+        Raises:
+            OutOfBoundsError: also an ``IndexError``; there is no such row, or the part does not fit the sample.
+        """
+        rows, part = _split(key)
+        positions, is_one = self._dataset._positions(rows)
+        found = self._dataset._rows.read_samples(self._name, positions, part)
+        return self._one(found) if is_one else self._many(found, part)
+
+    def _one(self, found: Any) -> Any:
+        value = self._dressed(found[0])
+        # A number is a scalar, as in numpy.
+        return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+    def _many(self, found: Any, part: Any) -> Any:
+        if isinstance(found, np.ndarray):
+            return self._dressed(found)
+        values = [self._dressed(value) for value in found]
+        info = self._info
+        if info.is_scalar:
+            return [value if value is None else value[()] for value in values]
+        if info.is_fixed and part is not None and values and all(isinstance(v, np.ndarray) for v in values):
+            return np.stack(values)
+        return values
+
+    def _dressed(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._dressed(item) for item in value]
+        if isinstance(value, np.ndarray) and value.dtype == np.uint16:
+            return _dtypes.dressed(value, self._info.dtype or "uint16", self._what)
+        return value
+
+    def bytes(self, row: int) -> bytes | None:
+        """What is stored of a sample: a media file as it came, a text in UTF-8; None when it is missing. Of a
+        link, the bytes that it leads to."""
+        return self._dataset._rows.sample_bytes(self._name, [self._dataset._position(row)])[0]
+
+    def bytes_of(self, rows: Any) -> list[Any]:
+        """The same for several rows, in one planned read."""
+        positions, _ = self._dataset._positions(rows)
+        return self._dataset._rows.sample_bytes(self._name, positions)
+
+    def names(self, key: Any) -> Any:
+        """The names of the classes of some rows, instead of their numbers."""
+        known = self.class_names
+        found = self[key]
+
+        def named(value: Any) -> Any:
+            if value is None:
+                return None
+            if np.ndim(value) == 0:
+                return known[int(value)] if 0 <= int(value) < len(known) else None
+            return [named(item) for item in value]
+
+        return named(found)
+
+    def __iter__(self) -> Iterator[Any]:
+        """All samples, read in batches."""
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            yield from self[start : start + ROWS_AT_ONCE]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        found = self[:]
+        if not isinstance(found, np.ndarray):
+            raise ValueError(f"{self._what} has samples of different shapes, or missing ones: it is no array")
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    # Writing.
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Replaces samples, one version; other columns are not touched.
+
+        One row takes a sample, None to make it missing; several take a list or an array with one for each, or a single
+        number, text or None for all.
+        """
+        self.write(key, value)
+
+    def write(self, key: Any, value: Any, *, strict: bool = True, durable: bool = False) -> int:
+        """The same as ``column[key] = value``. Returns the new version.
+
+        Args:
+            strict: rows past the end are an error; if False, rows are made up to them, with nothing in other columns
+                and in rows between.
+            durable: returns only when it is safe against power loss.
+        """
+        rows, part = _split(key)
+        if part is not None:
+            raise InvalidError(f"{self._what}: a part of a sample cannot be written; write the sample")
+        if isinstance(rows, slice) and rows == slice(None) and not strict:
+            raise InvalidError("strict=False needs rows to be named")
+        positions, is_one = self._dataset._positions(rows, grow=not strict)
+        return self._dataset._rows.update(
+            self._name, positions, [value] if is_one else self._spread(value, len(positions)), not strict, durable
+        )
+
+    def _spread(self, value: Any, count: int) -> Iterable[Any]:
+        if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict)):
+            return [value] * count
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return [value] * count
+        values = value if isinstance(value, (list, tuple, np.ndarray)) else list(value)
+        if len(values) != count:
+            raise InvalidError(f"{self._what}: {count} rows are selected, {len(values)} samples are given")
+        return values
+
+    def append(self, *_: Any, **__: Any) -> None:
+        """Refused: rows are appended to all columns together, by ``ds.append``."""
+        raise InvalidError(
+            f"{self._what}: rows are appended to all columns together: ds.append({{{quoted(self._name)}: sample}})"
+        )
+
+    def add_class_names(self, names: Iterable[str], *, durable: bool = False) -> int:
+        """Adds names of classes behind those there are. Returns the new version."""
+        return self._dataset._rows.add_class_names(self._name, list(names), durable)
+
+    # The rest.
+
+    def __repr__(self) -> str:
+        info = self._info
+        dtype = f" {info.dtype}" if info.dtype else ""
+        shape = "" if info.shape is None else f" {tuple(info.shape)}"
+        return (
+            f"<lacus.Column {quoted(self._name)} {info.htype}{dtype}{shape}, {len(self):,} rows, "
+            f"{size_text(info.stored_bytes)} stored>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Column, (self._dataset, self._name)
+
+
+def _split(key: Any) -> tuple[Any, Any]:
+    """What is said of rows, and what of each sample (None for all of it)."""
+    if not isinstance(key, tuple):
+        return key, None
+    if not key:
+        return slice(None), None
+    if key[0] is Ellipsis:
+        raise InvalidError("name the rows first: ds[column][:, ...]")
+    return key[0], (tuple(key[1:]) or None)
+
+
+def positions_of(rows: Any, count: int, grow: bool) -> tuple[list[int], bool]:
+    """The positions that an index of rows means, and whether it means one."""
+    if isinstance(rows, slice):
+        if grow and rows.stop is not None and rows.stop > count:
+            return list(range(*rows.indices(operator.index(rows.stop)))), False
+        return list(range(*rows.indices(count))), False
+    if rows is Ellipsis:
+        return list(range(count)), False
+    if isinstance(rows, (bool, np.bool_)):
+        raise InvalidError("rows are not selected by True or False; a mask has one for each row")
+    if not isinstance(rows, (list, tuple, np.ndarray, range)) and hasattr(rows, "__index__"):
+        return [_checked(operator.index(rows), count, grow)], True
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise InvalidError(f"rows: {error}") from error
+    if array.ndim == 0 and array.dtype.kind in "iu":
+        return [_checked(int(array), count, grow)], True
+    if array.ndim != 1:
+        raise InvalidError(f"rows are selected by integers, slices, lists of integers or masks, not by {rows!r}")
+    if array.dtype == np.bool_:
+        if len(array) != count:
+            raise OutOfBoundsError(f"a mask of {len(array)} for {count} rows")
+        return [int(row) for row in np.flatnonzero(array)], False
+    if array.size == 0:
+        return [], False
+    if array.dtype.kind not in "iu":
+        raise InvalidError(f"rows are selected by integers, slices, lists of integers or masks, not by {array.dtype}")
+    return [_checked(int(row), count, grow) for row in array], False
+
+
+def _checked(row: int, count: int, grow: bool) -> int:
+    if -count <= row < count:
+        return row % count if row < 0 else row
+    if grow and row >= 0:
+        return row
+    raise OutOfBoundsError(f"row {row} is out of bounds for {count} rows")

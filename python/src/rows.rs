@@ -1,0 +1,343 @@
+//! Rows and columns of a dataset.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, Summary};
+use lacus_io::World;
+use lacus_media::{Limits, decode, probe};
+use lacus_sample::Column as SampleColumn;
+use lacus_table::WriteOptions;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use crate::array::into_array;
+use crate::convert::{dtype, json, tuple};
+use crate::errors::{invalid, raise_dataset};
+use crate::handle::{Handle, StorageOptions, store};
+use crate::samples::{Held, python};
+use crate::selection::indices;
+
+/// What is known of a column without reading it.
+#[pyclass(frozen, get_all, module = "lacus._native")]
+pub(crate) struct ColumnInfo {
+    name: String,
+    htype: String,
+    is_sequence: bool,
+    is_link: bool,
+    is_text: bool,
+    is_scalar: bool,
+    /// numpy's name; `None` while it is open, and for texts.
+    dtype: Option<&'static str>,
+    /// Sizes, `None` where samples differ; `None` for any shape.
+    shape: Option<Vec<Option<u64>>>,
+    is_fixed: bool,
+    compression: String,
+    class_names: Vec<String>,
+    options: String,
+    stored_bytes: u64,
+    metadata: Option<String>,
+}
+
+fn info(name: &str, column: &SampleColumn, stored_bytes: u64, metadata: Option<String>) -> ColumnInfo {
+    use lacus_sample::Form;
+    let htype = column.htype();
+    ColumnInfo {
+        name: name.to_owned(),
+        htype: htype.to_string(),
+        is_sequence: htype.sequence,
+        is_link: htype.link,
+        is_text: column.form() == Form::Text,
+        is_scalar: matches!(column.form(), Form::Int | Form::Float | Form::Real),
+        dtype: column.dtype().map(|dtype| dtype.name()),
+        shape: column.shape().map(<[Option<u64>]>::to_vec),
+        is_fixed: column.fixed_shape().is_some() && !htype.sequence,
+        compression: column.compression().to_string(),
+        class_names: column.class_names().to_vec(),
+        options: serde_json::Value::Object(column.options().clone()).to_string(),
+        stored_bytes,
+        metadata,
+    }
+}
+
+/// A column to make: htype, dtype, shape, compression, options as JSON text.
+type SpecArguments = (Option<String>, Option<String>, Option<Vec<Option<u64>>>, Option<String>, String);
+
+/// A row of a summary: name, htype, dtype, samples, least and greatest shape, compression, bytes.
+type SummaryRow = (String, String, String, u64, Option<(Vec<u64>, Vec<u64>)>, String, u64);
+
+/// Reads of fewer samples than this run on the calling thread.
+const SHORT_ROWS: usize = 64;
+
+fn on_error(py: Python<'_>, text: &str) -> PyResult<OnError> {
+    match text {
+        "raise" => Ok(OnError::Raise),
+        "skip" => Ok(OnError::Skip),
+        other => Err(invalid(py, format!("on_error: {other:?} is neither \"raise\" nor \"skip\""))),
+    }
+}
+
+/// Sub-sample indices: `None` for whole samples.
+fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus_tensor::Index>> {
+    key.map_or(Ok(Vec::new()), indices)
+}
+
+/// The rows and columns of an open dataset.
+#[pyclass(frozen, module = "lacus._native")]
+pub(crate) struct Rows {
+    handle: Arc<Handle>,
+}
+
+impl Rows {
+    pub(crate) fn new(handle: Arc<Handle>) -> Rows {
+        Rows { handle }
+    }
+}
+
+#[pymethods]
+impl Rows {
+    fn column_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.handle.peek_rows(py, |dataset| dataset.column_names())
+    }
+
+    fn is_column(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.handle.peek(py, |table| table.is_column(name))
+    }
+
+    fn column_info(&self, py: Python<'_>, name: &str) -> PyResult<ColumnInfo> {
+        let facts = self.handle.peek_rows(py, |dataset| dataset.column_facts(name))?;
+        let facts = facts.map_err(|error| raise_dataset(py, &error))?;
+        let metadata = facts.metadata.map(|metadata| metadata.to_string());
+        Ok(info(name, &facts.column, facts.stored_bytes, metadata))
+    }
+
+    fn row_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.handle.read_rows(py, true, async |dataset: &Dataset| dataset.len().await)
+    }
+
+    /// Makes a column; rows that are there get `default`, or nothing.
+    fn add_column(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        spec: SpecArguments,
+        default: &Bound<'_, PyAny>,
+        metadata: Option<&str>,
+        durable: bool,
+    ) -> PyResult<u64> {
+        let (htype, dtype_name, shape, compression, options) = spec;
+        let options = match json(py, &options)? {
+            serde_json::Value::Object(options) => options,
+            _ => return Err(invalid(py, "options must be a dict")),
+        };
+        let is_sequence = htype.as_deref().is_some_and(|htype| htype.starts_with("sequence"));
+        let dtype = dtype_name.map(|name| dtype(py, &name)).transpose()?;
+        let spec = ColumnSpec { htype, dtype, shape, compression, options };
+        let metadata = metadata.map(|text| json(py, text)).transpose()?;
+        let held = Held::new(default, is_sequence)?;
+        let sample = match &held {
+            Held::Missing => None,
+            held => Some(held.sample()?),
+        };
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.add_column(name, &spec, sample, metadata, options).await
+        })
+    }
+
+    fn drop_column(&self, py: Python<'_>, name: &str, durable: bool) -> PyResult<u64> {
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.drop_column(name, options).await
+        })
+    }
+
+    fn rename_column(&self, py: Python<'_>, from_name: &str, to_name: &str, durable: bool) -> PyResult<u64> {
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.rename_column(from_name, to_name, options).await
+        })
+    }
+
+    fn add_class_names(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        names: Vec<String>,
+        durable: bool,
+    ) -> PyResult<u64> {
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.add_class_names(name, &names, options).await
+        })
+    }
+
+    /// Appends rows: columns and lists of samples. Returns the version, how many rows were written, and those
+    /// that were not: places and reasons.
+    fn extend(
+        &self,
+        py: Python<'_>,
+        columns: Vec<(String, Bound<'_, PyAny>)>,
+        on_error_text: &str,
+        durable: bool,
+    ) -> PyResult<(u64, u64, Vec<(u64, String)>)> {
+        let on_error = on_error(py, on_error_text)?;
+        let mut held: Vec<(String, Vec<Held<'_>>)> = Vec::with_capacity(columns.len());
+        for (name, samples) in &columns {
+            let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
+            let column = known.map_err(|error| raise_dataset(py, &error))?;
+            let several = column.htype().sequence;
+            let items = samples.try_iter()?.map(|item| Held::new(&item?, several));
+            held.push((name.clone(), items.collect::<PyResult<_>>()?));
+        }
+        let mut rows = Extend { columns: Vec::with_capacity(held.len()), on_error };
+        for (name, items) in &held {
+            let samples = items.iter().map(Held::sample).collect::<PyResult<_>>()?;
+            rows.columns.push((name.clone(), samples));
+        }
+        let extended =
+            self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+                dataset.extend(rows, options).await
+            })?;
+        let skipped = extended.skipped.into_iter().map(|skipped| (skipped.row, skipped.error.to_string()));
+        Ok((extended.version, extended.rows, skipped.collect()))
+    }
+
+    /// Replaces samples of a column.
+    fn update(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        positions: Vec<u64>,
+        samples: &Bound<'_, PyAny>,
+        grow: bool,
+        durable: bool,
+    ) -> PyResult<u64> {
+        let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
+        let several = known.map_err(|error| raise_dataset(py, &error))?.htype().sequence;
+        let held = samples.try_iter()?.map(|item| Held::new(&item?, several));
+        let held: Vec<Held<'_>> = held.collect::<PyResult<_>>()?;
+        let samples = held.iter().map(Held::sample).collect::<PyResult<Vec<_>>>()?;
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.update(name, &positions, samples, grow, options).await
+        })
+    }
+
+    fn delete_rows(&self, py: Python<'_>, positions: Vec<u64>, durable: bool) -> PyResult<u64> {
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            dataset.delete_rows(&positions, options).await
+        })
+    }
+
+    /// Samples of a column: one array when all have the shape it declares, else a list.
+    fn read_samples<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        positions: Vec<u64>,
+        key: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let indices = parts(key)?;
+        let short = positions.len() < SHORT_ROWS;
+        let batch = self
+            .handle
+            .read_rows(py, short, async |dataset: &Dataset| dataset.read(name, &positions, &indices).await)?;
+        match batch {
+            Batch::Stacked(tensor) => into_array(py, tensor),
+            Batch::Values(values) => {
+                let items = values.into_iter().map(|value| match value {
+                    Some(value) => python(py, value),
+                    None => Ok(py.None().into_bound(py)),
+                });
+                Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+        }
+    }
+
+    /// Shapes of samples, without reading them; `None` for missing ones.
+    fn sample_shapes<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        positions: Vec<u64>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyTuple>>>> {
+        let shapes = self
+            .handle
+            .read_rows(py, true, async |dataset: &Dataset| dataset.shapes(name, &positions).await)?;
+        shapes.into_iter().map(|shape| shape.map(|dims| tuple(py, &dims)).transpose()).collect()
+    }
+
+    /// Stored bytes of samples; `None` for missing ones.
+    fn sample_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        positions: Vec<u64>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let short = positions.len() < SHORT_ROWS;
+        let bytes = self
+            .handle
+            .read_rows(py, short, async |dataset: &Dataset| dataset.stored_bytes(name, &positions).await)?;
+        Ok(bytes.into_iter().map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes))).collect())
+    }
+
+    /// The ids of rows, which never change.
+    fn row_ids(&self, py: Python<'_>, positions: Vec<u64>) -> PyResult<Vec<u64>> {
+        self.handle.read_rows(py, true, async |dataset: &Dataset| {
+            let axis = dataset.table().rows().await?;
+            let id = |position: &u64| {
+                let row = i64::try_from(*position).unwrap_or(i64::MAX);
+                axis.id(*position).ok_or(DatasetError::OutOfBounds { row, rows: axis.len() })
+            };
+            positions.iter().map(id).collect()
+        })
+    }
+
+    /// Rows, columns, files, bytes, advice.
+    fn summary(&self, py: Python<'_>) -> PyResult<(u64, Vec<SummaryRow>, usize, u64, Vec<String>)> {
+        let found: Summary =
+            self.handle.read_rows(py, false, async |dataset: &Dataset| dataset.summary().await)?;
+        let columns = found
+            .columns
+            .into_iter()
+            .map(|c| (c.name, c.htype, c.dtype, c.samples, c.shape_range, c.compression, c.stored_bytes));
+        Ok((found.rows, columns.collect(), found.files.0, found.files.1, found.advice))
+    }
+
+    /// Lets links lead under a root.
+    fn allow_links(&self, py: Python<'_>, root: &str, options: StorageOptions) -> PyResult<()> {
+        let options: BTreeMap<String, String> = options.into_iter().collect();
+        self.handle
+            .set_up(py, |dataset| dataset.allow_links(root, &options))?
+            .map_err(|error| raise_dataset(py, &error))
+    }
+
+    fn link_roots(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.handle.peek_rows(py, |dataset| dataset.links().roots().to_vec())
+    }
+
+    /// Copies this version to an empty place.
+    fn materialize(&self, py: Python<'_>, url: &str, options: StorageOptions, durable: bool) -> PyResult<()> {
+        let options: BTreeMap<String, String> = options.into_iter().collect();
+        let writing = WriteOptions { durable, ..WriteOptions::default() };
+        self.handle.read_rows(py, false, async |dataset: &Dataset| {
+            let to = store(url, &options)?;
+            dataset.materialize(to, World::real(), &writing).await.map(|_| ())
+        })
+    }
+}
+
+/// The facts of a media file: format, dtype, shape, details as JSON text.
+#[pyfunction]
+pub(crate) fn probe_media<'py>(
+    py: Python<'py>,
+    bytes: &Bound<'py, PyBytes>,
+) -> PyResult<(String, &'static str, Bound<'py, PyTuple>, String)> {
+    let facts = probe(bytes.as_bytes()).map_err(|error| invalid(py, error.to_string()))?;
+    let details = serde_json::Value::Object(facts.details).to_string();
+    Ok((facts.format.to_string(), facts.dtype.name(), tuple(py, &facts.shape)?, details))
+}
+
+/// A media file as an array.
+#[pyfunction]
+pub(crate) fn decode_media<'py>(py: Python<'py>, bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+    let raw = bytes.as_bytes();
+    let tensor = py.detach(|| decode(raw, &Limits::default()));
+    into_array(py, tensor.map_err(|error| invalid(py, error.to_string()))?)
+}

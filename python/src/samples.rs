@@ -1,0 +1,227 @@
+//! Samples between Python and the crates: anything a caller may give, anything a column may hold.
+
+use std::borrow::Cow;
+
+use lacus_sample::{Sample, Value};
+use lacus_tensor::DType;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use serde_json::{Map, Value as Json};
+
+use crate::array::{into_array, tensor_ref};
+use crate::convert::dtype;
+use crate::errors::invalid;
+
+/// A sample with what it borrows from kept alive.
+pub(crate) enum Held<'py> {
+    Missing,
+    Bytes(Bound<'py, PyBytes>),
+    Array(Bound<'py, PyUntypedArray>, DType),
+    Text(String),
+    Json(Json),
+    Link(String),
+    Several(Vec<Held<'py>>),
+}
+
+/// Nestings deeper than this are nobody's sample.
+const MAX_DEPTH: usize = 64;
+
+impl<'py> Held<'py> {
+    /// Looks at a value of Python's. `several`: a list is several samples of one row.
+    pub(crate) fn new(value: &Bound<'py, PyAny>, several: bool) -> PyResult<Held<'py>> {
+        let py = value.py();
+        if value.is_none() {
+            return Ok(Held::Missing);
+        }
+        if let Ok(array) = value.cast::<PyUntypedArray>() {
+            return match plain_dtype(array) {
+                Some(dtype) if !several => Ok(Held::Array(array.clone(), dtype)),
+                Some(_) if array.ndim() > 0 => Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?),
+                _ => Held::converted(value),
+            };
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Held::Bytes(bytes.clone()));
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Held::Text(text.to_str()?.to_owned()));
+        }
+        if let Ok(bytes) = value.cast::<PyByteArray>() {
+            return Ok(Held::Bytes(PyBytes::new(py, &bytes.to_vec())));
+        }
+        let list = value.cast::<PyList>().map(|list| list.iter().collect::<Vec<_>>());
+        let list = list.or_else(|_| value.cast::<PyTuple>().map(|tuple| tuple.iter().collect::<Vec<_>>()));
+        if let Ok(items) = list {
+            // Lists of plain things are one value; lists of arrays, files or links are several.
+            return match several || items.iter().any(is_heavy) {
+                true => Held::listed(items),
+                false => Ok(Held::Json(json(value, 0)?)),
+            };
+        }
+        let is_plain = value.is_instance_of::<PyBool>()
+            || value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyFloat>()
+            || value.is_instance_of::<PyDict>();
+        if is_plain {
+            return Ok(Held::Json(json(value, 0)?));
+        }
+        Held::converted(value)
+    }
+
+    fn listed(items: Vec<Bound<'py, PyAny>>) -> PyResult<Held<'py>> {
+        items.iter().map(|item| Held::new(item, false)).collect::<PyResult<_>>().map(Held::Several)
+    }
+
+    /// What says itself what it is (`lacus.read`, `lacus.link`), or becomes an array.
+    fn converted(value: &Bound<'py, PyAny>) -> PyResult<Held<'py>> {
+        let py = value.py();
+        if let Ok(own) = value.getattr("_lacus_sample") {
+            let (kind, held): (String, Bound<'py, PyAny>) = own.call0()?.extract()?;
+            return match kind.as_str() {
+                "link" => Ok(Held::Link(held.extract()?)),
+                _ => Held::new(&held, false),
+            };
+        }
+        let what = format!("a {}", value.get_type().name()?);
+        let bits = py.import("lacus._arrays")?.getattr("bits")?.call1((value, what))?;
+        let (array, name): (Bound<'py, PyAny>, String) = bits.extract()?;
+        Ok(Held::Array(array.cast_into::<PyUntypedArray>()?, dtype(py, &name)?))
+    }
+
+    /// The sample, borrowed.
+    pub(crate) fn sample(&self) -> PyResult<Sample<'_>> {
+        Ok(match self {
+            Held::Missing => Sample::Missing,
+            Held::Bytes(bytes) => Sample::Encoded(Cow::Borrowed(bytes.as_bytes())),
+            Held::Array(array, dtype) => Sample::Tensor(tensor_ref(array, *dtype)?),
+            Held::Text(text) => Sample::Text(Cow::Borrowed(text)),
+            Held::Json(value) => Sample::Json(value.clone()),
+            Held::Link(url) => Sample::Link(url.clone()),
+            Held::Several(all) => Sample::Sequence(all.iter().map(Held::sample).collect::<PyResult<_>>()?),
+        })
+    }
+}
+
+/// Whether an item makes its list a list of samples.
+fn is_heavy(item: &Bound<'_, PyAny>) -> bool {
+    let is_array = item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 0);
+    is_array || item.is_instance_of::<PyBytes>() || item.hasattr("_lacus_sample").unwrap_or(false)
+}
+
+/// The dtype of an array whose bits can be taken as they are.
+fn plain_dtype(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
+    let descr = array.dtype();
+    if descr.byteorder() == b'>' {
+        return None;
+    }
+    Some(match (descr.kind(), descr.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'u', 1) => DType::U8,
+        (b'u', 2) => DType::U16,
+        (b'u', 4) => DType::U32,
+        (b'u', 8) => DType::U64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'c', 8) => DType::C64,
+        (b'c', 16) => DType::C128,
+        _ => return None,
+    })
+}
+
+/// A value of Python's as JSON.
+fn json(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Json> {
+    let py = value.py();
+    if depth > MAX_DEPTH {
+        return Err(invalid(py, "a sample is nested too deep, or holds itself"));
+    }
+    if value.is_none() {
+        return Ok(Json::Null);
+    }
+    if let Ok(bool) = value.cast::<PyBool>() {
+        return Ok(Json::Bool(bool.is_true()));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Json::String(text.to_str()?.to_owned()));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return match value.extract::<i64>() {
+            Ok(int) => Ok(int.into()),
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+                let large = value.extract::<u64>();
+                large.map(Json::from).map_err(|_| invalid(py, format!("{value} does not fit into 64 bits")))
+            }
+            Err(error) => Err(error),
+        };
+    }
+    if let Ok(float) = value.cast::<PyFloat>() {
+        let number = serde_json::Number::from_f64(float.value());
+        return number.map(Json::Number).ok_or_else(|| {
+            invalid(py, format!("{} has no JSON; give numbers as a numpy array", float.value()))
+        });
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return list.iter().map(|item| json(&item, depth + 1)).collect::<PyResult<_>>().map(Json::Array);
+    }
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        return tuple.iter().map(|item| json(&item, depth + 1)).collect::<PyResult<_>>().map(Json::Array);
+    }
+    if let Ok(dict) = value.cast::<PyDict>() {
+        let mut map = Map::new();
+        for (key, item) in dict.iter() {
+            let Ok(key) = key.cast::<PyString>() else {
+                return Err(invalid(py, format!("the key {key} of a JSON object is no text")));
+            };
+            map.insert(key.to_str()?.to_owned(), json(&item, depth + 1)?);
+        }
+        return Ok(Json::Object(map));
+    }
+    // Scalars and arrays of numpy, inside of something else.
+    if let Ok(plain) = value.call_method0("tolist") {
+        return json(&plain, depth + 1);
+    }
+    Err(invalid(py, format!("a {} cannot be a sample", value.get_type().name()?)))
+}
+
+/// A decoded sample as Python has it.
+pub(crate) fn python<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Tensor(tensor) => into_array(py, tensor),
+        Value::Text(text) | Value::Link(text) => Ok(PyString::new(py, &text).into_any()),
+        Value::Json(value) => python_json(py, &value),
+        Value::Sequence(values) => {
+            let items = values.into_iter().map(|value| python(py, value)).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyList::new(py, items)?.into_any())
+        }
+    }
+}
+
+fn python_json<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Json::Null => py.None().into_bound(py),
+        Json::Bool(bool) => PyBool::new(py, *bool).to_owned().into_any(),
+        Json::String(text) => PyString::new(py, text).into_any(),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => int.into_pyobject(py)?.into_any(),
+            (_, Some(int)) => int.into_pyobject(py)?.into_any(),
+            _ => number.as_f64().unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+        },
+        Json::Array(items) => {
+            let items = items.iter().map(|item| python_json(py, item)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, items)?.into_any()
+        }
+        Json::Object(map) => {
+            let dict = PyDict::new(py);
+            for (key, item) in map {
+                dict.set_item(key, python_json(py, item)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}
