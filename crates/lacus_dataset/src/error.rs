@@ -93,6 +93,12 @@ pub enum DatasetError {
     },
 }
 
+impl From<IoError> for DatasetError {
+    fn from(error: IoError) -> DatasetError {
+        DatasetError::Table(error.into())
+    }
+}
+
 impl DatasetError {
     /// What the caller should do about it.
     pub fn kind(&self) -> ErrorKind {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use lacus_io::blocking;
 use lacus_sample::{Column, Form, Sample, Stored, encode, infer};
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use crate::dataset::{Dataset, render};
 use crate::error::DatasetError;
-use crate::threads::in_parallel;
+use crate::threads::map_in_parallel;
 
 /// What becomes of a call one of whose rows is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,15 +168,11 @@ pub(crate) fn encode_all<'a>(
     options: &WriteOptions,
 ) -> Result<Vec<Result<Stored<'a>, lacus_sample::SampleError>>, DatasetError> {
     let weight = samples.iter().take(64).map(weight).max().unwrap_or(0);
-    let cells: Vec<Mutex<Option<Sample<'a>>>> = samples.into_iter().map(|s| Mutex::new(Some(s))).collect();
     let cancelled = || options.cancel.as_ref().is_some_and(|c| c.load(std::sync::atomic::Ordering::Relaxed));
     let encoded = blocking(|| {
-        in_parallel(cells.len(), weight, |i| {
-            if cancelled() {
-                return Ok(Stored::Missing);
-            }
-            let sample = cells[i].lock().unwrap_or_else(|e| e.into_inner()).take();
-            encode(column, sample.unwrap_or(Sample::Missing))
+        map_in_parallel(samples.into_iter(), weight, |sample| match cancelled() {
+            true => Ok(Stored::Missing),
+            false => encode(column, sample),
         })
     });
     match cancelled() {

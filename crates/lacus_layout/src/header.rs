@@ -202,7 +202,7 @@ impl Header {
         }
         match &self.layout {
             Layout::DenseChunks { chunk_shape } => {
-                check_box(name, chunk_shape, &self.shape)?;
+                check_box(name, "chunk_shape", chunk_shape, &self.shape)?;
                 let cells = trimmed_cells(chunk_shape, &self.shape);
                 let bytes = cells.and_then(|cells| cells.checked_mul(self.dtype.size_bytes() as u64));
                 if bytes.is_none_or(|bytes| bytes > isize::MAX as u64) {
@@ -229,7 +229,7 @@ impl Header {
                 permutation(axis_order.clone(), rank)?;
             }
             Layout::SparseBlocks { block_shape, axis_order } => {
-                check_box(name, block_shape, &self.shape)?;
+                check_box(name, "block_shape", block_shape, &self.shape)?;
                 permutation(axis_order.clone(), rank)?;
                 if trimmed_cells(block_shape, &self.shape).is_none_or(|cells| cells > i64::MAX as u64) {
                     return refuse(format!("one block of shape {block_shape:?} has more than 2^63 cells"));
@@ -252,17 +252,22 @@ fn shape_from(dims: &[i64]) -> Result<Shape, LayoutError> {
 
 fn positive_dims(dims: &[i64], shape: &Shape) -> Result<Vec<u64>, LayoutError> {
     let dims: Vec<u64> = dims.iter().map(|dim| u64::try_from(*dim).unwrap_or(0)).collect();
-    match check_box("chunk shape", &dims, shape) {
+    match check_box("chunk shape", "chunk_shape", &dims, shape) {
         Ok(()) => Ok(dims),
         Err(error) => Err(bad(error.to_string())),
     }
 }
 
-fn check_box(layout: &'static str, dims: &[u64], shape: &Shape) -> Result<(), LayoutError> {
+fn check_box(
+    layout: &'static str,
+    option: &'static str,
+    dims: &[u64],
+    shape: &Shape,
+) -> Result<(), LayoutError> {
     if dims.len() != shape.rank() || dims.contains(&0) || dims.iter().any(|dim| *dim > i64::MAX as u64) {
         return Err(LayoutError::unsupported(
             layout,
-            format!("{dims:?} is no extent of a box in the shape {shape}: one positive number per axis"),
+            format!("{option} {dims:?} is no extent of a box in the shape {shape}: one positive number per axis"),
         ));
     }
     Ok(())

@@ -593,7 +593,20 @@ pub(crate) fn default_author() -> String {
     ["LACUS_AUTHOR", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+        .or_else(user_name)
         .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The name of the user this process runs as, where the system keeps a list of them.
+fn user_name() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let user = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let list = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut lines = list.lines().map(|line| line.split(':'));
+    lines.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)? == user).then(|| name.to_owned())
+    })
 }
 
 /// The header row a rewritten or renamed tensor gets.
