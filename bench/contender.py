@@ -87,6 +87,18 @@ class CheckpointContender(Contender):
         return np.array(self.load(path)[name])
 
 
+class SamplesContender(Contender):
+    """Stores files with labels as rows; `value` is a `data.Files`. Writing includes reading the files."""
+
+    def batch(self, handle: Any, rows: list[int]) -> tuple[list[bytes], Any]:
+        """The files and the labels of some rows, in their order."""
+        raise NotImplementedError
+
+    def one(self, handle: Any, row: int) -> bytes:
+        """One file."""
+        raise NotImplementedError
+
+
 def describe(path: Path) -> tuple[int, int]:
     """Bytes and number of all files at a path."""
     files = [path] if path.is_file() else [found for found in path.rglob("*") if found.is_file()]

@@ -17,6 +17,7 @@ REAL = Path(os.environ.get("LACUS_BENCH_DATA", ROOT.parent / "shared" / "data"))
 SEED = 20141
 
 PHOTO_ARCHIVES = ("coco256/coco128_train.tar.zst", "pets/pets_A_148.tar.zst")
+CIFAR = "cifar10/cifar10_train_50k_jpeg.tar.zst"
 UBER = "uber/uber_2014_apr-jun.npz"
 UBER_SHAPE = (91, 24, 887, 1410)
 UBER_NONZEROS = 1_378_268
@@ -38,6 +39,67 @@ class Sparse:
     indices: np.ndarray
     values: np.ndarray
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files in folders named after their classes, in the order of rows."""
+
+    folder: Path
+    paths: list[str]
+    labels: list[int]
+    names: list[str]
+    #: What is in them, to compare with.
+    contents: list[bytes]
+
+
+# ---------------------------------------------------------------- files
+
+
+def labelled_files(count: int) -> Made:
+    """JPEG files of 32 × 32 pixels in folders of ten classes, made once."""
+    archive = REAL / CIFAR
+    kind = "cifar10" if archive.is_file() else "made-up"
+    folder = ROOT / ".cache" / "bench-data" / f"{kind}-{count}"
+    if not (folder / ".made").is_file():
+        _make_files(folder, archive if archive.is_file() else None, count)
+    found = sorted(folder.glob("*/*.jpg"))
+    names = sorted({path.parent.name for path in found})
+    numbers = {name: number for number, name in enumerate(names)}
+    value = Files(
+        folder=folder,
+        paths=[str(path) for path in found],
+        labels=[numbers[path.parent.name] for path in found],
+        names=names,
+        contents=[path.read_bytes() for path in found],
+    )
+    source = "CIFAR-10 as JPEG files" if archive.is_file() else "made up: noise as JPEG files"
+    return Made(value, source, archive.is_file())
+
+
+def _make_files(folder: Path, archive: Path | None, count: int) -> None:
+    from PIL import Image
+
+    if archive is None:
+        rng = np.random.default_rng(SEED)
+        for number in range(count):
+            path = folder / f"class{number % 10}" / f"{number:06}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(rng.integers(0, 255, (32, 32, 3), np.uint8)).save(path, quality=85)
+    else:
+        import zstandard
+
+        with archive.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as plain:
+            with tarfile.open(fileobj=plain, mode="r|") as members:
+                left = count
+                for member in members:
+                    if left == 0 or not member.name.endswith(".jpg"):
+                        continue
+                    path = folder / Path(member.name).parent.name / Path(member.name).name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(members.extractfile(member).read())
+                    left -= 1
+    (folder / ".made").touch()
 
 
 # ---------------------------------------------------------------- photos

@@ -29,6 +29,7 @@ def figures(run: dict[str, Any]) -> list[Figure]:
     found: list[Figure] = []
     found += _dense(workloads["dense"]) if "dense" in workloads else [_missing("dense photos")]
     found += _sparse(workloads["sparse"]) if "sparse" in workloads else [_missing("Uber tensor")]
+    found += _samples(workloads["samples"]) if "samples" in workloads else [_missing("labelled files")]
     found += _memory(run["memory"]) if run.get("memory") else [_missing("memory of a put")]
     return found
 
@@ -99,6 +100,17 @@ def _sparse(rows: Rows) -> Iterator[Figure]:
     for operation, title in (("write", "write"), ("read", "whole read")):
         ratio = _ratio(rows.time(default, operation), rows.time(torch, operation))
         yield _at_most(f"Uber tensor, default: {title}", 1, ratio, "× torch")
+
+
+def _samples(rows: Rows) -> Iterator[Figure]:
+    lacus = "Lacus, from_folder"
+    for peer in ("Lance, binary column", "Deep Lake, image column"):
+        ratio = _ratio(rows.time(lacus, "write"), rows.time(peer, "write"))
+        yield _at_most("labelled files: import", 1, ratio, f"× {peer}")
+    ratio = _ratio(rows.time(lacus, "batches"), rows.time("Lance, binary column", "batches"))
+    yield _at_most("labelled files: 256 random rows", 1, ratio, "× Lance's take")
+    ratio = _ratio(rows.time(lacus, "singles"), rows.limit("singles"))
+    yield _at_most("labelled files: one random file", 2, ratio, "× reading the file itself")
 
 
 def _memory(entries: list[dict[str, Any]]) -> Iterator[Figure]:

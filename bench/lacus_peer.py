@@ -7,8 +7,8 @@ from typing import Any
 
 import lacus
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SparseContender
-from data import Sparse
+from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender
+from data import Files, Sparse
 
 DISTRIBUTION = "lacus"
 
@@ -34,6 +34,28 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [CheckpointLacus("Lacus, compression=None", None), CheckpointLacus("Lacus, default", "auto")]
+
+
+def samples() -> list[SamplesContender]:
+    return [SamplesLacus()]
+
+
+class SamplesLacus(SamplesContender):
+    name = "Lacus, from_folder"
+    family = "lacus"
+    note = "columns image (kept as JPEG) and label"
+
+    def write(self, path: Path, value: Files) -> None:
+        lacus.from_folder(value.folder, path)
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def batch(self, handle: lacus.Dataset, rows: list[int]) -> tuple[list[bytes], Any]:
+        return handle["image"].bytes_of(rows), handle["label"][rows]
+
+    def one(self, handle: lacus.Dataset, row: int) -> bytes:
+        return handle["image"].bytes(row)
 
 
 class DenseLacus(DenseContender):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SparseContender
-from data import Sparse
+from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender
+from data import Files, Sparse
 
 
 def dense() -> list[DenseContender]:
@@ -23,6 +23,34 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [CheckpointLimit()]
+
+
+def samples() -> list[SamplesContender]:
+    return [SamplesLimit()]
+
+
+class SamplesLimit(SamplesContender):
+    name = "limit: pwrite, pread"
+    family = "limit"
+    note = "files read one by one and written behind each other into one file; rows are read as the files themselves"
+
+    def prepare(self, value: Files) -> Files:
+        self._value = value
+        return value
+
+    def write(self, path: Path, value: Files) -> None:
+        contents = []
+        for file in value.paths:
+            with open(file, "rb") as opened:
+                contents.append(opened.read())
+        write_preallocated(path, [np.frombuffer(b"".join(contents), np.uint8), np.array(value.labels)])
+
+    def batch(self, handle: Path, rows: list[int]) -> tuple[list[bytes], Any]:
+        return [self.one(handle, row) for row in rows], [self._value.labels[row] for row in rows]
+
+    def one(self, handle: Path, row: int) -> bytes:
+        with open(self._value.paths[row], "rb") as opened:
+            return opened.read()
 
 
 @dataclass

@@ -13,6 +13,7 @@ REFERENCES = {
     "dense": {"raw": "Lacus, compression=None", "compressed": 'Lacus, compression="zstd"'},
     "sparse": {"raw": "Lacus, default"},
     "checkpoint": {"raw": "Lacus, compression=None"},
+    "samples": {"raw": "Lacus, from_folder"},
 }
 DASH = "–"
 

@@ -26,7 +26,7 @@ from data import ROOT
 from harness import measure, remove, say
 from machine import describe_machine
 
-WORKLOADS = ("dense", "sparse", "checkpoint")
+WORKLOADS = ("dense", "sparse", "checkpoint", "samples")
 PARTS = (*WORKLOADS, "memory")
 DOCS = ROOT / "docs" / "benchmarks.md"
 

@@ -106,6 +106,43 @@ def main():
         assert (lacus.open(url, at=before)["photos"][3] == images[3]).all()
         print(f"  version {before} still has the old pixels")
 
+        title("Rows of samples: images of all sizes, labels, captions, boxes")
+        samples = lacus.create(home / "samples")
+        samples.add_column("image", "image", compression="jpeg")
+        samples.add_column("label", "class_label", class_names=["cat", "dog", "bird"])
+        samples.add_column("caption", "text")
+        samples.add_column("boxes", "bbox")
+        pictures = [np.ascontiguousarray(images[i, :, : 40 + i, : 60 + i % 50].transpose(1, 2, 0)) for i in range(80)]
+        rows = {
+            "image": pictures,
+            "label": ["cat", "dog", "bird", None] * 20,
+            "caption": [f"picture {i}" for i in range(80)],
+            "boxes": [[[1, 2, 10 + i, 20]] * (i % 3) for i in range(80)],
+        }
+        timed("extend by 80 rows, arrays encoded to JPEG", lambda: samples.extend(rows))
+        print(f"  sizes without decoding: {samples['image'].shapes[:3]} ...")
+        timed("a part of one image, image[5, 10:20, ::2]", lambda: samples["image"][5, 10:20, ::2])
+        before = size_of(home / "samples")
+        samples["label"][[3, 7]] = ["dog", "bird"]
+        print(f"  two labels fixed: {size_of(home / 'samples') - before:,} bytes written; row 7 is now {samples['label'].names(7)!r}")
+        samples.delete_rows([0, 1])
+        report = samples.map(
+            lambda row: {"brightness": row["image"].mean()}, columns={"brightness": dict(dtype="float32", shape=())}, progress=False
+        )
+        print(f"  mapped a function over {report.rows} rows: brightness {samples['brightness'][:3]}")
+        try:
+            samples.extend({"image": [pictures[0], b"no picture"], "label": ["cat", "dog"]})
+        except lacus.InvalidError as error:
+            print(f"  a broken image: {error}; nothing was written, {len(samples)} rows")
+        print("  " + repr(samples.summary()).replace("\n", "\n  "))
+
+        title("Import and export")
+        report = samples.export_to(home / "wide.parquet", columns=["label", "caption", "brightness"])
+        print(f"  {report.rows} rows to one Parquet file of plain columns")
+        back = lacus.from_parquet(home / "wide.parquet", home / "back")
+        print(f"  and back: {len(back)} rows, columns {back.columns}")
+        command("head", home / "samples", "-n", "3")
+
         title("Two writers")
         other = lacus.open(url)
         other.put("theirs", np.arange(3))

@@ -8,13 +8,42 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-from contender import DenseContender
+from contender import DenseContender, SamplesContender
+from data import Files
 
 DISTRIBUTION = "pylance"
 
 
 def dense() -> list[DenseContender]:
     return [LanceLists(), LanceBinary()]
+
+
+def samples() -> list[SamplesContender]:
+    return [LanceRows()]
+
+
+class LanceRows(SamplesContender):
+    name = "Lance, binary column"
+    family = "lance"
+
+    def write(self, path: Path, value: Files) -> None:
+        contents = []
+        for file in value.paths:
+            with open(file, "rb") as opened:
+                contents.append(opened.read())
+        lance.write_dataset(
+            pa.table({"image": pa.array(contents, pa.binary()), "label": pa.array(value.labels, pa.int64())}), str(path)
+        )
+
+    def open(self, path: Path) -> lance.LanceDataset:
+        return lance.dataset(str(path))
+
+    def batch(self, handle: lance.LanceDataset, rows: list[int]) -> tuple[list[bytes], Any]:
+        table = handle.take(rows)
+        return table.column("image").to_pylist(), table.column("label").to_numpy()
+
+    def one(self, handle: lance.LanceDataset, row: int) -> bytes:
+        return handle.take([row], columns=["image"]).column("image")[0].as_py()
 
 
 class LanceLists(DenseContender):

@@ -20,6 +20,16 @@ from .errors import (
     OutOfBoundsError,
     UnavailableError,
 )
+from .exchange import (
+    ExchangeReport,
+    from_coco,
+    from_csv,
+    from_folder,
+    from_parquet,
+    from_safetensors,
+    from_table,
+    from_webdataset,
+)
 from .group import Group
 from .rows import Rows
 from .sample import Link, Sample, link, read
@@ -34,6 +44,7 @@ __all__ = [
     "ConflictError",
     "CorruptError",
     "Dataset",
+    "ExchangeReport",
     "ExtendReport",
     "Group",
     "HistoryEntry",
@@ -54,6 +65,13 @@ __all__ = [
     "create",
     "delete",
     "exists",
+    "from_coco",
+    "from_csv",
+    "from_folder",
+    "from_parquet",
+    "from_safetensors",
+    "from_table",
+    "from_webdataset",
     "link",
     "open",
     "read",

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ._native import TensorInfo
+from ._native import ColumnInfo, TensorInfo
 
 if TYPE_CHECKING:
     from .dataset import Summary
@@ -88,9 +88,19 @@ def shape_text(shapes: tuple[tuple[int, ...], tuple[int, ...]] | None) -> str:
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
-def dataset_html(title: str, infos: Sequence[TensorInfo], count: int) -> str:
-    """The same as HTML."""
+def _column_row(info: ColumnInfo) -> tuple[str, ...]:
+    shape = "any" if info.shape is None else str(tuple(info.shape))
+    return (info.name, info.htype, info.dtype or "", shape, size_text(info.stored_bytes))
+
+
+def dataset_html(title: str, infos: Sequence[TensorInfo], count: int, columns: Sequence[ColumnInfo] = ()) -> str:
+    """The same as HTML, with its columns."""
     parts = [f"<div><p><b>{html.escape(title)}</b></p>"]
+    if columns:
+        headings = ("column", "type", "dtype", "shape", "stored")
+        parts.append(_table(headings, [_column_row(info) for info in columns[:SHOWN]]))
+    if len(columns) > SHOWN:
+        parts.append(f"<p>… and {len(columns) - SHOWN:,} more columns</p>")
     if infos:
         parts.append(_table(_HEADINGS, [_row(info) for info in infos]))
     if count > len(infos):

@@ -10,6 +10,7 @@ from ._wish import Wish
 __all__ = [
     "ColumnInfo",
     "Dataset",
+    "Exchange",
     "Memory",
     "Rows",
     "Sparse",
@@ -137,6 +138,23 @@ class Rows:
     def allow_links(self, root: str, options: dict[str, str]) -> None: ...
     def link_roots(self) -> list[str]: ...
     def materialize(self, url: str, options: dict[str, str], durable: bool) -> None: ...
+
+_Report = tuple[int, int, list[tuple[str, str]], int, list[str]]
+_Import = tuple[str, bool, str | None, str | None, str | None, str | None, bool]
+
+@final
+class Exchange:
+    def __new__(cls, rows: Rows) -> Exchange: ...
+    def import_from(self, kind_name: str | None, source: str, options: _Import, listener: Any) -> _Report: ...
+    def export_to(
+        self,
+        kind_name: str | None,
+        dest: str,
+        columns: Sequence[str] | None,
+        errors: str,
+        separator: str | None,
+        listener: Any,
+    ) -> _Report: ...
 
 @final
 class Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,29 @@ def native(value: Any, what: str) -> tuple[Array | Sparse, str]:
     """The native form of `value` and the stored name of its dtype; `what` names it in errors."""
     sparse = as_sparse(value, what)
     return bits(value, what) if sparse is None else (sparse._native, sparse._native.dtype)
+
+
+def by_name(values: Any) -> Mapping[str, Any]:
+    """Samples by column, checked to be that."""
+    if not isinstance(values, Mapping):
+        raise InvalidError(f"samples are given by column, as in {{name: sample}}, not as a {type(values).__name__}")
+    for name in values:
+        if not isinstance(name, str):
+            raise TypeError(f"columns are addressed by name, not by {type(name).__name__}")
+    return values
+
+
+def listed(values: Any) -> dict[str, Any]:
+    """Several samples by column, each a sequence."""
+    found = {}
+    for name, samples in by_name(values).items():
+        # A text is a sequence of letters, and a dict of its keys: nobody means that.
+        if isinstance(samples, (str, bytes, bytearray, Mapping)) or not hasattr(samples, "__iter__"):
+            raise InvalidError(f'column "{name}": expected a list of samples, found a {type(samples).__name__}')
+        if getattr(samples, "ndim", 1) == 0:
+            raise InvalidError(f'column "{name}": expected a list of samples, found an array without axes')
+        found[name] = samples if hasattr(samples, "__len__") else list(samples)
+    return found
 
 
 def as_sparse(value: Any, what: str) -> SparseTensor | None:

@@ -14,6 +14,7 @@ from ._arrays import Array
 from ._display import size_text
 from ._native import ColumnInfo
 from .errors import InvalidError, OutOfBoundsError
+from .sample import Link, Sample
 from .tensor import quoted
 
 if TYPE_CHECKING:
@@ -139,27 +140,37 @@ class Column:
         return self._one(found) if is_one else self._many(found, part)
 
     def _one(self, found: Any) -> Any:
-        value = self._dressed(found[0])
-        # A number is a scalar, as in numpy.
-        return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        return self._dressed(found)[0] if isinstance(found, np.ndarray) else self._dressed(found[0])
 
     def _many(self, found: Any, part: Any) -> Any:
         if isinstance(found, np.ndarray):
             return self._dressed(found)
         values = [self._dressed(value) for value in found]
-        info = self._info
-        if info.is_scalar:
-            return [value if value is None else value[()] for value in values]
-        if info.is_fixed and part is not None and values and all(isinstance(v, np.ndarray) for v in values):
-            return np.stack(values)
-        return values
+        # Whole samples come stacked; equal parts of samples of one shape are stacked here.
+        if part is None or not self._info.is_fixed or any(value is None for value in values):
+            return values
+        return np.stack(values) if values else self._nothing(part)
+
+    def _nothing(self, part: Any) -> Any:
+        """What a part of no samples of a fixed shape is: an array whose first axis is empty."""
+        dtype, shape = self.dtype, self.sample_shape
+        if dtype is None or shape is None:
+            return []
+        none = np.empty((0, *(size or 0 for size in shape)), dtype)
+        try:
+            return none[(slice(None), *part)]
+        except IndexError as error:
+            raise OutOfBoundsError(f"{self._what}: {error}") from error
 
     def _dressed(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._dressed(item) for item in value]
-        if isinstance(value, np.ndarray) and value.dtype == np.uint16:
-            return _dtypes.dressed(value, self._info.dtype or "uint16", self._what)
-        return value
+        if not isinstance(value, np.ndarray):
+            return value
+        if value.dtype == np.uint16:
+            value = _dtypes.dressed(value, self._info.dtype or "uint16", self._what)
+        # A number is a scalar, as in numpy.
+        return value[()] if value.ndim == 0 else value
 
     def bytes(self, row: int) -> bytes | None:
         """What is stored of a sample: a media file as it came, a text in UTF-8; None when it is missing. Of a
@@ -186,9 +197,15 @@ class Column:
         return named(found)
 
     def __iter__(self) -> Iterator[Any]:
-        """All samples, read in batches."""
-        for start in range(0, len(self), ROWS_AT_ONCE):
-            yield from self[start : start + ROWS_AT_ONCE]
+        """All samples of the version there is now, read in batches."""
+        return self._batches(self._dataset.version, len(self))
+
+    def _batches(self, version: int, count: int) -> Iterator[Any]:
+        dataset = self._dataset
+        for start in range(0, count, ROWS_AT_ONCE):
+            # The loop may write, which moves the handle and may renumber rows.
+            dataset = dataset._at(version)
+            yield from dataset._column(self._name)[start : start + ROWS_AT_ONCE]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         found = self[:]
@@ -202,7 +219,7 @@ class Column:
         """Replaces samples, one version; other columns are not touched.
 
         One row takes a sample, None to make it missing; several take a list or an array with one for each, or a single
-        number, text or None for all.
+        number, text, dict, file, link or None for all.
         """
         self.write(key, value)
 
@@ -227,9 +244,15 @@ class Column:
     def _spread(self, value: Any, count: int) -> Iterable[Any]:
         if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict)):
             return [value] * count
-        if isinstance(value, np.ndarray) and value.ndim == 0:
+        if isinstance(value, (bytearray, Sample, Link)) or getattr(value, "ndim", None) == 0:
             return [value] * count
-        values = value if isinstance(value, (list, tuple, np.ndarray)) else list(value)
+        try:
+            values = value if isinstance(value, (list, tuple, np.ndarray)) else list(value)
+        except TypeError as error:
+            raise InvalidError(
+                f"{self._what}: {count} rows are selected, and a {type(value).__name__} is neither a list of samples "
+                "nor a sample for all of them"
+            ) from error
         if len(values) != count:
             raise InvalidError(f"{self._what}: {count} rows are selected, {len(values)} samples are given")
         return values
@@ -242,7 +265,9 @@ class Column:
 
     def add_class_names(self, names: Iterable[str], *, durable: bool = False) -> int:
         """Adds names of classes behind those there are. Returns the new version."""
-        return self._dataset._rows.add_class_names(self._name, list(names), durable)
+        if isinstance(names, str):
+            raise InvalidError(f"{self._what}: class names are a list of texts, found one text")
+        return self._dataset._rows.add_class_names(self._name, [str(name) for name in names], durable)
 
     # The rest.
 
@@ -273,8 +298,12 @@ def _split(key: Any) -> tuple[Any, Any]:
 def positions_of(rows: Any, count: int, grow: bool) -> tuple[list[int], bool]:
     """The positions that an index of rows means, and whether it means one."""
     if isinstance(rows, slice):
-        if grow and rows.stop is not None and rows.stop > count:
-            return list(range(*rows.indices(operator.index(rows.stop)))), False
+        stop = None if rows.stop is None else operator.index(rows.stop)
+        if grow and stop is not None and stop > count:
+            # Negative starts count from the end there is, not from the one there will be.
+            start = 0 if rows.start is None else operator.index(rows.start)
+            start = max(start + count, 0) if start < 0 else start
+            return list(range(*slice(start, stop, rows.step).indices(stop))), False
         return list(range(*rows.indices(count))), False
     if rows is Ellipsis:
         return list(range(count)), False

@@ -17,14 +17,15 @@ from ._display import SHOWN, columns_text, dataset_html, dataset_text, size_text
 from ._native import Dataset as NativeDataset
 from ._native import Rows as NativeRows
 from ._native import TensorInfo
-from ._values import native
+from ._values import by_name, listed, native
 from ._wish import Wish, wish
 from .column import Column, positions_of
 from .errors import InvalidError, NotFoundError
+from .exchange import ExchangeReport, export_from, import_into
 from .group import Group
 from .rows import Rows, read_rows
 from .tensor import Tensor, metadata_text, quoted
-from .transform import MapReport, map_rows
+from .transform import MapReport, check_map, map_rows
 from .writer import Writer
 
 __all__ = [
@@ -195,10 +196,12 @@ class Dataset:
     array([4, 6])
     """
 
-    __slots__ = ("_native", "_rows", "_branch", "__weakref__")
+    __slots__ = ("_native", "_rows", "_branch", "_links", "__weakref__")
     _native: NativeDataset
     _rows: NativeRows
     _branch: str
+    #: Where links may lead besides: roots, and the options of their stores.
+    _links: list[tuple[str, dict[str, str]]]
 
     def __init__(self) -> None:
         raise TypeError("datasets are made by lacus.create and lacus.open")
@@ -209,6 +212,7 @@ class Dataset:
         made._native = found
         made._rows = found.rows()
         made._branch = branch
+        made._links = []
         return made
 
     # What is there.
@@ -266,9 +270,6 @@ class Dataset:
     def _column(self, name: str) -> Column:
         return Column(self, name)
 
-    def _native_names(self) -> set[str]:
-        return set(self._rows.column_names())
-
     def _positions(self, rows: Any, grow: bool = False) -> tuple[list[int], bool]:
         return positions_of(rows, len(self), grow)
 
@@ -278,16 +279,20 @@ class Dataset:
             raise InvalidError(f"one row is expected, found {row!r}")
         return positions[0]
 
-    def _pinned(self) -> Dataset:
-        """A handle that stays at this version."""
-        return _reopened(self.url, self._branch, self.version, self._native.options)
+    def _at(self, version: int) -> Dataset:
+        """This handle while it is at a version, afterwards one that stays there."""
+        return self if self.version == version else self._pinned(version)
+
+    def _pinned(self, version: int) -> Dataset:
+        """A handle that stays at a version."""
+        return _reopened(self.url, self._branch, version, self._native.options, self._links)
 
     def __len__(self) -> int:
         """The number of rows."""
         return self._rows.row_count()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, as dicts, read in batches; arrays, which have none, are in ``keys()``."""
+        """The rows of the version there is now, as dicts, read in batches; arrays, which have none, are in ``keys()``."""
         return read_rows(self, list(range(len(self))))
 
     def group(self, name: str) -> Group:
@@ -350,10 +355,13 @@ class Dataset:
         spec = (
             htype,
             None if dtype is None else _dtypes.parse(dtype, what),
-            None if shape is None else [None if size is None else int(size) for size in shape],
+            None if shape is None else _sample_shape(shape, what),
             "none" if compression is None else compression,
-            metadata_text(type_options, what),
+            _type_options(type_options, what),
         )
+        for option, value in (("htype", spec[0]), ("compression", spec[3])):
+            if not isinstance(value, str):
+                raise InvalidError(f"{what}: {option}: expected text, found {value!r}")
         text = None if metadata is None else metadata_text(metadata, what)
         self._rows.add_column(name, spec, default, text, durable)
         return Column(self, name)
@@ -363,7 +371,9 @@ class Dataset:
 
         For many rows, use :meth:`extend` or :meth:`writer`.
         """
-        columns = [(_column_name(name), [sample]) for name, sample in row.items()]
+        columns = [(name, [sample]) for name, sample in by_name(row).items()]
+        if not columns:
+            raise InvalidError("a row names at least one column; one without samples is {name: None}")
         return self._rows.extend(columns, "raise", durable)[0]
 
     def extend(
@@ -381,9 +391,7 @@ class Dataset:
             InvalidError: a column has another number of samples, or a sample does not fit, named by its place.
             NotFoundError: there is no such column.
         """
-        version, rows, skipped = self._rows.extend(
-            [(_column_name(name), samples) for name, samples in columns.items()], on_error, durable
-        )
+        version, rows, skipped = self._rows.extend(list(listed(columns).items()), on_error, durable)
         return ExtendReport(version=version, rows=rows, skipped=skipped)
 
     def writer(self, buffer: str | int = "64MiB", *, on_error: str = "raise", durable: bool = False) -> Writer:
@@ -421,14 +429,20 @@ class Dataset:
             fn: takes a row as a dict. In place, it returns a dict of the samples to write to this row. With ``into``, it
                 returns a dict (one row), several of them (a list or a generator), or None (no row).
             columns: the columns it writes: names and types, such as ``{"embedding": "embedding"}`` or
-                ``{"mask": dict(htype="binary_mask", compression="zstd")}``. Those that are not there are made.
+                ``{"mask": dict(htype="binary_mask", compression="zstd")}``. Those that are not there are made; one given
+                by name only has the type that it has in this dataset, else ``"generic"``.
             into: another dataset, or the URL of a new one, for the results.
             workers: threads or processes at work; as many as there are cores.
             processes: runs the function in other processes. It, the rows and the results must pickle.
             on_error: ``"raise"`` ends at the first row that fails, ``"skip"`` goes on and reports it.
             inputs: the columns it needs; all, unless told.
             progress: shows a line of progress; by default on a terminal.
+
+        Results are written in pieces, each a version: of 4096 rows and column by column in place, of 64 MiB with
+        ``into``. Those that were written before a failure stay. In place, rows that somebody deletes meanwhile are left
+        out.
         """
+        check_map(fn, workers, processes, on_error)
         target = into if into is None or isinstance(into, Dataset) else create(into)
         return map_rows(self, fn, columns, target, workers, processes, on_error, inputs, progress)
 
@@ -441,11 +455,39 @@ class Dataset:
         self._rows.materialize(_absolute(url), options, durable)
         return Dataset._of(NativeDataset.open(_absolute(url), options, None, None, False), "main")
 
+    def import_from(self, source: Url, kind: str | None = None, **options: Any) -> ExchangeReport:
+        """Imports samples: a folder of class subfolders, COCO, CSV, Parquet, WebDataset tars; or arrays of safetensors.
+
+        Args:
+            source: the file or folder.
+            kind: ``"folder"``, ``"coco"``, ``"csv"``, ``"parquet"``, ``"webdataset"`` or ``"safetensors"``; guessed unless told.
+            options: ``on_error="raise"|"skip"``; ``append=True`` to append to columns that are there; ``prefix``, a group for
+                the new columns; ``split_column`` for folders whose first level are splits; ``images``, where COCO's pictures
+                are; ``delimiter`` of CSV; ``durable``; ``progress``, a line on the terminal.
+
+        Returns a report: rows, bytes, columns, and what was left out and why. When it fails nothing of it is kept.
+        """
+        return import_into(self, source, kind, **options)
+
+    def export_to(self, dest: Url, kind: str | None = None, **options: Any) -> ExchangeReport:
+        """Exports samples to the kinds of :meth:`import_from`, and to ``"delta"``, one wide table of plain columns, as
+        ``"parquet"`` is one wide file.
+
+        Args:
+            dest: a path where there is nothing.
+            kind: guessed from the name unless told.
+            options: ``columns``, which ones; ``on_error="raise"|"skip"``; ``delimiter`` of CSV; ``progress``.
+        """
+        return export_from(self, dest, kind, **options)
+
     def allow_links(self, *roots: Url, storage_options: StorageOptions | None = None) -> None:
         """Lets links of this handle lead under directories or URLs. What lies under the dataset itself is allowed anyway,
         and so is what the environment variable ``LACUS_LINK_ROOTS`` names, separated by commas."""
-        for root in roots:
-            self._rows.allow_links(_absolute(root), _options(storage_options))
+        options = _options(storage_options)
+        for root in map(_absolute, roots):
+            self._rows.allow_links(root, options)
+            # Handles made from this one are to follow the same links.
+            self._links.append((root, options))
 
     # Writing.
 
@@ -558,7 +600,7 @@ class Dataset:
         dims = sizes(shape, f"{what}: shape")
         text = None if metadata is None else metadata_text(metadata, what)
         self._native.create_array(name, dims, _dtypes.parse(dtype, what), wanted, text, durable)
-        return self[name]
+        return Tensor(self, name)
 
     def __delitem__(self, name: str) -> None:
         """Removes an array or a column. Older versions keep it."""
@@ -608,7 +650,10 @@ class Dataset:
     def _title(self, infos: Sequence[TensorInfo], count: int) -> str:
         tensors = "1 tensor" if count == 1 else f"{count:,} tensors"
         if names := self.columns:
-            tensors = f"{len(self):,} rows, {len(names)} columns, {tensors}"
+            columns = "1 column" if len(names) == 1 else f"{len(names):,} columns"
+            rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+            # Tensors that are no columns are named only where there are some.
+            tensors = f"{rows}, {columns}{f', {tensors}' if count else ''}"
         stored = f", {size_text(sum(info.stored_bytes for info in infos))}" if 0 < count == len(infos) else ""
         mode = ", read-only" if self.read_only else ""
         return f"<lacus.Dataset version {self.version}, {tensors}{stored}{mode} at {self.url}>"
@@ -616,22 +661,48 @@ class Dataset:
     def __repr__(self) -> str:
         infos, count = self._native.infos(SHOWN)
         lines = [dataset_text(self._title(infos, count), infos, count)]
-        lines.extend(f"  {Column(self, name)!r}" for name in self.columns[:SHOWN])
+        names = self.columns
+        lines.extend(f"  {Column(self, name)!r}" for name in names[:SHOWN])
+        if len(names) > SHOWN:
+            lines.append(f"  … and {len(names) - SHOWN:,} more columns")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         infos, count = self._native.infos(SHOWN)
-        return dataset_html(self._title(infos, count).strip("<>"), infos, count)
+        columns = [self._rows.column_info(name) for name in self.columns]
+        return dataset_html(self._title(infos, count).strip("<>"), infos, count, columns)
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.url, self._branch, self.version, self._native.options)
+        return _reopened, (self.url, self._branch, self.version, self._native.options, self._links)
 
 
-def _reopened(url: str, branch: str, version: int, options: dict[str, str]) -> Dataset:
-    return Dataset._of(NativeDataset.open(url, options, version, None, True), branch)
+def _reopened(
+    url: str, branch: str, version: int, options: dict[str, str], links: Sequence[tuple[str, dict[str, str]]] = ()
+) -> Dataset:
+    made = Dataset._of(NativeDataset.open(url, options, version, None, True), branch)
+    for root, of_store in links:
+        made._rows.allow_links(root, of_store)
+        made._links.append((root, of_store))
+    return made
+
+
+def _sample_shape(shape: Any, what: str) -> list[int | None]:
+    """The shape that a column declares: sizes, None where they differ; a number is one axis."""
+    if isinstance(shape, str):
+        raise InvalidError(f"{what}: shape: expected sizes, found {shape!r}")
+    given = list(shape) if hasattr(shape, "__iter__") else [shape]
+    return [None if size is None else sizes((size,), f"{what}: shape")[0] for size in given]
+
+
+def _type_options(options: Mapping[str, Any], what: str) -> str:
+    """Options of a type as JSON text; arrays of names and numbers of numpy's are lists and numbers."""
+    try:
+        return json.dumps(options, allow_nan=False, ensure_ascii=False, default=lambda value: value.tolist())
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise InvalidError(f"{what}: options of the type cannot be made JSON: {error}") from error
 
 
 def _absolute(url: Url) -> str:

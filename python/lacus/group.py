@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._values import by_name
 from .errors import InvalidError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Group:
         return isinstance(name, str) and self._prefix + name in self._dataset
 
     def __getitem__(self, name: str) -> Tensor | Column:
+        if not isinstance(name, str):
+            raise TypeError(f"a group is indexed by names, not by {type(name).__name__}; rows are in ds[3] and ds[a:b]")
         found: Tensor | Column = self._dataset[self._prefix + name]
         return found
 
@@ -63,11 +66,14 @@ class Group:
 
     def append(self, row: Mapping[str, Any], **options: Any) -> int:
         """Appends a row to the dataset, given by the names in this group."""
-        return self._dataset.append({self._prefix + name: sample for name, sample in row.items()}, **options)
+        return self._dataset.append(self._named(row), **options)
 
     def extend(self, columns: Mapping[str, Sequence[Any]], **options: Any) -> ExtendReport:
         """Appends rows to the dataset, given by the names in this group."""
-        return self._dataset.extend({self._prefix + name: all for name, all in columns.items()}, **options)
+        return self._dataset.extend(self._named(columns), **options)
+
+    def _named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {self._prefix + name: value for name, value in by_name(values).items()}
 
     def __repr__(self) -> str:
         return f"<lacus.Group {self.name!r}: {', '.join(self.keys()) or 'empty'}>"

@@ -101,14 +101,14 @@ class Link:
         return f"<lacus.Link {self.url}>"
 
 
-def read(path: str | os.PathLike[str] | bytes) -> Sample:
+def read(path: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Sample:
     """A media file as a sample. It is read when it is appended, and stored without being decoded where the column
     keeps files of its format.
 
     Args:
         path: where it is, or its bytes.
     """
-    if isinstance(path, (bytes, bytearray)):
+    if isinstance(path, (bytes, bytearray, memoryview)):
         return Sample(None, bytes(path))
     text = os.path.abspath(os.path.expanduser(os.fspath(path)))
     if not os.path.isfile(text):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
+import pickle
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidError
@@ -17,7 +21,7 @@ from .rows import read_rows
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["MapReport", "map_rows"]
+__all__ = ["MapReport", "check_map", "map_rows"]
 
 #: Rows handed to a worker at a time: reading them is one planned read.
 _AT_ONCE = 64
@@ -40,18 +44,21 @@ class MapReport:
     version: int
 
 
-def _call(fn: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]]) -> list[tuple[bool, Any]]:
-    """Results of some rows, or why there are none. At the top level, so that other processes can call it."""
-    found: list[tuple[bool, Any]] = []
-    for row in rows:
+def check_map(fn: Any, workers: int | None, processes: bool, on_error: str) -> None:
+    """Fails if a map cannot even begin."""
+    if on_error not in ("raise", "skip"):
+        raise InvalidError(f'on_error: {on_error!r} is neither "raise" nor "skip"')
+    if not callable(fn):
+        raise InvalidError(f"map: expected a function, found {type(fn).__name__}")
+    if workers is not None and workers < 1:
+        raise InvalidError(f"workers: {workers} is not positive")
+    if processes:
         try:
-            result = fn(row)
-            # What is made lazily is made here, in parallel.
-            is_lazy = hasattr(result, "__next__") or isinstance(result, (filter, map, zip))
-            found.append((True, list(result) if is_lazy else result))
+            pickle.dumps(fn)
         except Exception as error:
-            found.append((False, error))
-    return found
+            raise InvalidError(
+                f"map: with processes=True the function must pickle, as those at the top of a module do: {error}"
+            ) from error
 
 
 def map_rows(
@@ -66,58 +73,109 @@ def map_rows(
     progress: bool | None,
 ) -> MapReport:
     """See :meth:`Dataset.map`."""
-    if on_error not in ("raise", "skip"):
-        raise InvalidError(f'on_error: {on_error!r} is neither "raise" nor "skip"')
-    if not callable(fn):
-        raise InvalidError(f"map: expected a function, found {type(fn).__name__}")
-    workers = workers if workers is not None else (os.cpu_count() or 1)
-    if workers < 1:
-        raise InvalidError(f"workers: {workers} is not positive")
+    # Rows are read from the version there is now, also while results are written.
+    pinned = source._pinned(source.version)
     target = source if into is None else into
-    _make_columns(target, columns)
-    total = len(source)
+    _make_columns(target, columns, pinned)
     failed: list[tuple[int, str]] = []
-    bar = _Progress(total, progress)
-    sink = _InPlace(source) if into is None else _Into(into)
+    skips = on_error == "skip"
+    sink = _InPlace(source, pinned, skips) if into is None else _Into(into, skips)
+    bar = _Progress(len(pinned), progress)
+    results = _results(pinned, fn, workers or os.cpu_count() or 1, processes, inputs)
     try:
-        for position, succeeded, result in _results(source, fn, workers, processes, inputs):
-            if succeeded:
-                try:
-                    sink.take(position, result)
-                except InvalidError as error:
-                    if on_error == "raise":
-                        raise InvalidError(f"row {position}: {error}") from error
-                    failed.append((position, str(error)))
-            elif on_error == "raise":
-                result.add_note(f"in the function mapped over rows, at row {position}") if hasattr(
-                    result, "add_note"
-                ) else None
-                raise result
-            else:
-                failed.append((position, f"{type(result).__name__}: {result}"))
-            bar.step()
+        # Closed at once, so that no worker goes on after a failure.
+        with contextlib.closing(results):
+            for position, succeeded, result in results:
+                if succeeded:
+                    _take(sink, position, result, failed, skips)
+                elif skips:
+                    failed.append((position, f"{type(result).__name__}: {result}"))
+                else:
+                    if hasattr(result, "add_note"):
+                        result.add_note(f"in the function mapped over rows, at row {position}")
+                    raise result
+                bar.step()
         sink.finish()
     finally:
         bar.close()
-    return MapReport(rows=total, written=sink.written, failed=failed, version=target.version)
+    failed.extend(sink.failed)
+    failed.sort(key=lambda failure: failure[0])
+    return MapReport(rows=len(pinned), written=sink.written, failed=failed, version=target.version)
 
 
-def _make_columns(target: Dataset, columns: Mapping[str, Any] | Sequence[str] | None) -> None:
+def _take(
+    sink: _InPlace | _Into, position: int, result: Any, failed: list[tuple[int, str]], skips: bool
+) -> None:
+    """Hands a result on, unless it is none."""
+    try:
+        rows = sink.rows_of(result)
+    except InvalidError as error:
+        if not skips:
+            raise InvalidError(f"row {position}: {error}") from error
+        failed.append((position, str(error)))
+        return
+    sink.take(position, rows)
+
+
+def _make_columns(target: Dataset, columns: Mapping[str, Any] | Sequence[str] | None, source: Dataset) -> None:
     """Makes the columns that are described and not there."""
     if columns is None:
         return
     if isinstance(columns, str):
         columns = [columns]
     if not isinstance(columns, Mapping):
-        columns = {name: None for name in columns}
+        columns = dict.fromkeys(columns)
     for name, spec in columns.items():
         if name in target:
             continue
         if spec is None:
-            spec = {}
+            spec = _like(source, name)
         elif isinstance(spec, str):
             spec = {"htype": spec}
-        target.add_column(name, **dict(spec))
+        elif not isinstance(spec, Mapping):
+            raise InvalidError(f"columns: {name!r} is described by a type or a dict, not by a {type(spec).__name__}")
+        target.add_column(name, **spec)
+
+
+def _like(source: Dataset, name: str) -> dict[str, Any]:
+    """How to make a column like one that is there. Links are followed when read, so what they lead to is meant."""
+    if name not in source.columns:
+        return {}
+    column = source._column(name)
+    htype = re.sub(r"link\[(.*?)\]", r"\1", column.htype)
+    like = {"htype": htype, "shape": column.sample_shape, "compression": column.compression, **column.options}
+    return like if column.dtype is None else {**like, "dtype": column.dtype}
+
+
+def _call(fn: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]]) -> list[tuple[bool, Any]]:
+    """Results of some rows, or why there are none."""
+    found: list[tuple[bool, Any]] = []
+    for row in rows:
+        try:
+            result = fn(row)
+            # What is made lazily is made here, in parallel.
+            is_lazy = hasattr(result, "__next__")
+            found.append((True, list(result) if is_lazy else result))
+        except Exception as error:
+            found.append((False, error))
+    return found
+
+
+def _call_elsewhere(fn: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]]) -> list[tuple[bool, Any]]:
+    """The same in another process. At the top level, so that it can be called there."""
+    found = _call(fn, rows)
+    return [(succeeded, result if succeeded else _portable(result)) for succeeded, result in found]
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that survives the way to another process: some do not pickle, some do not unpickle, which would end
+    the pool."""
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except Exception:
+        pass
+    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _results(
@@ -126,23 +184,23 @@ def _results(
     workers: int,
     processes: bool,
     inputs: Sequence[str] | None,
-) -> Iterator[tuple[int, bool, Any]]:
+) -> Generator[tuple[int, bool, Any], None, None]:
     """Results in the order of rows. At most two batches for each worker are under way, so memory is bounded."""
-    # Rows are read from the version there is now, also while results are written.
-    pinned = source._pinned()
-    positions = list(range(len(pinned)))
-    batches = (positions[at : at + _AT_ONCE] for at in range(0, len(positions), _AT_ONCE))
+    batches = (range(at, min(at + _AT_ONCE, len(source))) for at in range(0, len(source), _AT_ONCE))
 
-    def rows_of(some: list[int]) -> list[dict[str, Any]]:
-        if inputs is None:
-            return list(read_rows(pinned, some))
-        columns = [pinned._column(name)[some] for name in inputs]
-        return [dict(zip(inputs, values)) for values in zip(*columns)]
+    def rows_of(some: range) -> list[dict[str, Any]]:
+        return list(read_rows(source, list(some), inputs))
+
+    def read_and_call(some: range) -> list[tuple[bool, Any]]:
+        return _call(fn, rows_of(some))
+
+    def told(some: range, results: list[tuple[bool, Any]]) -> Iterator[tuple[int, bool, Any]]:
+        for position, (succeeded, result) in zip(some, results, strict=True):
+            yield position, succeeded, result
 
     if workers == 1 and not processes:
         for some in batches:
-            for position, (succeeded, result) in zip(some, _call(fn, rows_of(some))):
-                yield position, succeeded, result
+            yield from told(some, read_and_call(some))
         return
     pool: concurrent.futures.Executor
     if processes:
@@ -152,85 +210,153 @@ def _results(
         pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
     else:
         pool = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="lacus-map")
-    waiting: collections.deque[tuple[list[int], concurrent.futures.Future[Any]]] = collections.deque()
-
-    def read_and_call(some: list[int]) -> list[tuple[bool, Any]]:
-        return _call(fn, rows_of(some))
-
+    waiting: collections.deque[tuple[range, concurrent.futures.Future[Any]]] = collections.deque()
     try:
         for some in batches:
             if processes:
-                waiting.append((some, pool.submit(_call, fn, rows_of(some))))
+                waiting.append((some, pool.submit(_call_elsewhere, fn, rows_of(some))))
             else:
                 waiting.append((some, pool.submit(read_and_call, some)))
             if len(waiting) >= 2 * workers:
                 done, future = waiting.popleft()
-                for position, (succeeded, result) in zip(done, future.result()):
-                    yield position, succeeded, result
+                yield from told(done, future.result())
         while waiting:
             done, future = waiting.popleft()
-            for position, (succeeded, result) in zip(done, future.result()):
-                yield position, succeeded, result
+            yield from told(done, future.result())
     finally:
-        for _, future in waiting:
-            future.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _InPlace:
     """Writes results to columns of the rows they were made from."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, source: Dataset, skips: bool) -> None:
         self._dataset = dataset
+        self._source = source
+        self._skips = skips
         self._gathered: dict[str, tuple[list[int], list[Any]]] = {}
-        self._rows = 0
+        self._rows: set[int] = set()
         self.written = 0
+        self.failed: list[tuple[int, str]] = []
 
-    def take(self, position: int, result: Any) -> None:
+    def rows_of(self, result: Any) -> list[Mapping[str, Any]]:
         if result is None:
-            return
+            return []
         if not isinstance(result, Mapping):
             raise InvalidError(
                 f"a transform in place returns a dict of columns for each row, not a {type(result).__name__}; "
                 "to make several rows of one, give into="
             )
-        for name, sample in result.items():
-            if name not in self._dataset:
-                raise InvalidError(f"no column {name!r}; name it in columns= to make it")
-            positions, samples = self._gathered.setdefault(name, ([], []))
-            positions.append(position)
-            samples.append(sample)
-        self._rows += 1
-        self.written += 1
-        if self._rows >= _WRITE_ROWS:
+        _check_names(self._dataset, result)
+        return [result]
+
+    def take(self, position: int, rows: list[Mapping[str, Any]]) -> None:
+        for result in rows:
+            for name, sample in result.items():
+                positions, samples = self._gathered.setdefault(name, ([], []))
+                positions.append(position)
+                samples.append(sample)
+            self._rows.add(position)
+        if len(self._rows) >= _WRITE_ROWS:
             self.finish()
 
     def finish(self) -> None:
         for name, (positions, samples) in self._gathered.items():
-            self._dataset._rows.update(name, positions, samples, False, False)
-        self._gathered, self._rows = {}, 0
+            self._update(name, positions, samples)
+        self.written += len(self._rows)
+        self._gathered, self._rows = {}, set()
+
+    def _update(self, name: str, positions: list[int], samples: list[Any]) -> None:
+        # By where the row is now: position in the version that was read, and sample.
+        left = {}
+        for position, now, sample in zip(positions, self._now(positions), samples, strict=True):
+            if now is None:
+                self._rows.discard(position)
+            else:
+                left[now] = (position, sample)
+        while left:
+            try:
+                self._dataset._rows.update(name, list(left), [sample for _, sample in left.values()], False, False)
+                return
+            except InvalidError as error:
+                # Where a sample does not fit, the message says in which row.
+                found = re.match(r'column ".*?", row (\d+): ', str(error), re.DOTALL)
+                if not self._skips or found is None or int(found[1]) not in left:
+                    raise
+                position, _ = left.pop(int(found[1]))
+                self.failed.append((position, str(error)))
+                self._rows.discard(position)
+
+    def _now(self, positions: list[int]) -> list[int | None]:
+        """Where rows are in the dataset now: somebody may have deleted some since they were read."""
+        ids, count = self._source._rows.row_ids(positions), len(self._dataset)
+        if max(positions) < count and self._dataset._rows.row_ids(positions) == ids:
+            return list(positions)
+        places = {id: place for place, id in enumerate(self._dataset._rows.row_ids(range(count)))}
+        return [places.get(id) for id in ids]
 
 
 class _Into:
     """Appends results to another dataset: one row, several, or none for each."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._writer = dataset.writer()
+    def __init__(self, dataset: Dataset, skips: bool) -> None:
+        self._dataset = dataset
+        self._writer = dataset.writer(on_error="skip" if skips else "raise")
+        #: The row that each appended row was made from.
+        self._origins = array.array("q")
 
     @property
     def written(self) -> int:
         return self._writer.rows
 
-    def take(self, position: int, result: Any) -> None:
+    @property
+    def failed(self) -> list[tuple[int, str]]:
+        return [(self._origins[place], _without_place(why)) for place, why in self._writer.skipped]
+
+    def rows_of(self, result: Any) -> list[Mapping[str, Any]]:
         if result is None:
-            return
-        for row in [result] if isinstance(result, Mapping) else result:
+            return []
+        is_several = not isinstance(result, (Mapping, str, bytes)) and hasattr(result, "__iter__")
+        rows = list(result) if is_several else [result]
+        for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidError(f"a transform returns dicts of columns, not a {type(row).__name__}")
-            self._writer.append(row)
+            _check_names(self._dataset, row)
+        return rows
+
+    def take(self, position: int, rows: list[Mapping[str, Any]]) -> None:
+        for row in rows:
+            self._origins.append(position)
+            with self._named():
+                self._writer.append(row)
 
     def finish(self) -> None:
-        self._writer.flush()
+        with self._named():
+            self._writer.flush()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors about a sample name the row that it was made from."""
+        try:
+            yield
+        except InvalidError as error:
+            found = re.match(r'column ".*?", row (\d+): ', str(error), re.DOTALL)
+            if found is None:
+                raise
+            raise InvalidError(f"row {self._origins[int(found[1])]}: {_without_place(str(error))}") from error
+
+
+def _check_names(dataset: Dataset, row: Mapping[str, Any]) -> None:
+    if not row:
+        raise InvalidError("a transform returns at least one column, or None")
+    for name in row:
+        if not (isinstance(name, str) and dataset._rows.is_column(name)):
+            raise InvalidError(f"no column {name!r}; name it in columns= to make it")
+
+
+def _without_place(message: str) -> str:
+    """A message about a sample without the row, which is counted in another dataset."""
+    return re.sub(r'^(column ".*?"), row \d+: ', r"\1: ", message, count=1, flags=re.DOTALL)
 
 
 class _Progress:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import InvalidError
+from ._values import by_name, listed
+from .errors import InvalidError, LacusError
+from .sample import Sample
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -19,6 +22,9 @@ _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 1
 
 #: Rows gathered at most: their Python objects take more than their samples when these are small.
 _MOST_ROWS = 100_000
+
+#: How messages about samples begin: the column and the row, which is counted in the piece that was written.
+_PLACE = re.compile(r'(column ".*?", row )(\d+)(: .*)', re.DOTALL)
 
 
 def parse_size(text: str | int, what: str) -> int:
@@ -40,7 +46,7 @@ class Writer:
     """Gathers rows and writes them when they fill a buffer, and at the end. Got by ``ds.writer()``.
 
     Each piece is one version, whole or not at all. When the block is left by an exception, what was gathered since the
-    last piece is not written.
+    last piece is not written. Samples are copied when they are gathered: an array may be filled anew for the next row.
 
     >>> with ds.writer() as writer:
     ...     for path, label in files:
@@ -48,6 +54,8 @@ class Writer:
     """
 
     def __init__(self, dataset: Dataset, buffer: str | int, on_error: str, durable: bool) -> None:
+        if on_error not in ("raise", "skip"):
+            raise InvalidError(f'on_error: {on_error!r} is neither "raise" nor "skip"')
         self._dataset = dataset
         self._limit = parse_size(buffer, "buffer")
         self._on_error = on_error
@@ -64,13 +72,16 @@ class Writer:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Gathers one row."""
-        self.extend({name: [sample] for name, sample in row.items()})
+        columns = {name: [sample] for name, sample in by_name(row).items()}
+        if not columns:
+            raise InvalidError("a row names at least one column; one without samples is {name: None}")
+        self.extend(columns)
 
     def extend(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Gathers several rows."""
         if self._closed:
             raise InvalidError("the writer is closed")
-        known = self._dataset._native_names()
+        columns = listed(columns)
         lengths = {name: len(samples) for name, samples in columns.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidError(
@@ -78,50 +89,82 @@ class Writer:
                 + ", ".join(f'"{name}" has {length}' for name, length in lengths.items())
             )
         for name in columns:
-            if name not in known:
+            if name not in self._gathered:
+                # Fails if there is no such column.
                 self._dataset._column(name)
+        kept = {name: [self._kept(sample) for sample in samples] for name, samples in columns.items()}
         count = next(iter(lengths.values()), 0)
-        for name in columns.keys() - self._gathered.keys():
-            self._gathered[name] = [None] * self._count
+        for name in kept:
+            self._gathered.setdefault(name, [None] * self._count)
         for name, gathered in self._gathered.items():
-            samples = columns.get(name)
-            if samples is None:
-                gathered.extend([None] * count)
-            else:
-                # Files are read now, one after the other, not all at the end.
-                kept = [sample._lacus_sample()[1] if type(sample).__name__ == "Sample" else sample for sample in samples]
-                self._bytes += sum(map(_weight, kept))
-                gathered.extend(kept)
+            gathered.extend(kept.get(name) or [None] * count)
         self._count += count
+        self._bytes += sum(_weight(sample) for samples in kept.values() for sample in samples)
         if self._bytes >= self._limit or self._count >= _MOST_ROWS:
             self.flush()
 
+    def _kept(self, sample: Any) -> Any:
+        """A sample that does not change until it is written."""
+        if isinstance(sample, Sample):
+            try:
+                # Files are read now, one after the other, not all at the end.
+                return sample.bytes
+            except LacusError:
+                if self._on_error == "raise":
+                    raise
+                # It fails once more when the piece is written, where it is reported by its place.
+                return sample
+        return _copied(sample)
+
     def flush(self) -> None:
-        """Writes what was gathered."""
+        """Writes what was gathered. When that fails, it stays gathered."""
         if self._count == 0:
             return
-        gathered, count = self._gathered, self._count
-        self._gathered, self._count, self._bytes = {}, 0, 0
-        first, self._seen = self._seen, self._seen + count
-        report = self._dataset.extend(gathered, on_error=self._on_error, durable=self._durable)
+        try:
+            report = self._dataset.extend(self._gathered, on_error=self._on_error, durable=self._durable)
+        except InvalidError as error:
+            raise type(error)(self._placed(str(error))) from error
         self.rows += report.rows
-        self.skipped.extend((first + row, why) for row, why in report.skipped)
+        self.skipped.extend((self._seen + row, self._placed(why)) for row, why in report.skipped)
+        self._seen += self._count
+        self._gathered, self._count, self._bytes = {}, 0, 0
+
+    def _placed(self, message: str) -> str:
+        """A message with the row counted among all that were appended."""
+        found = _PLACE.fullmatch(message)
+        return message if found is None else f"{found[1]}{self._seen + int(found[2])}{found[3]}"
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        self._closed = True
         if kind is None:
             self.flush()
-        self._closed = True
+
+
+def _copied(sample: Any) -> Any:
+    """A sample that its giver may change without changing this one."""
+    if isinstance(sample, np.ndarray):
+        return sample.copy()
+    if isinstance(sample, bytearray):
+        return bytes(sample)
+    if isinstance(sample, (list, tuple)):
+        return [_copied(item) for item in sample]
+    if isinstance(sample, dict):
+        return copy.deepcopy(sample)
+    # A torch tensor. Other kinds of arrays do not change.
+    return sample.detach().clone() if hasattr(sample, "detach") and hasattr(sample, "clone") else sample
 
 
 def _weight(sample: Any) -> int:
     """About how many bytes a sample takes."""
-    if isinstance(sample, (bytes, bytearray, str)):
+    if isinstance(sample, (bytes, str)):
         return len(sample) + 64
     if isinstance(sample, np.ndarray):
         return sample.nbytes + 128
-    if isinstance(sample, (list, tuple)):
+    if isinstance(sample, list):
         return 64 + sum(map(_weight, sample))
+    if isinstance(sample, dict):
+        return 64 + sum(_weight(key) + _weight(value) for key, value in sample.items())
     return int(getattr(sample, "nbytes", 64))

@@ -1,5 +1,6 @@
 //! Small values between Python and the crates: wishes, dtypes, metadata, shapes.
 
+use lacus_dataset::OnError;
 use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
 use lacus_tensor::{DType, Shape};
 use pyo3::prelude::*;
@@ -71,4 +72,13 @@ pub(crate) fn tuple<'py>(py: Python<'py>, dims: &[u64]) -> PyResult<Bound<'py, P
 /// Metadata, which travels as JSON text.
 pub(crate) fn json(py: Python<'_>, text: &str) -> PyResult<Json> {
     serde_json::from_str(text).map_err(|e| invalid(py, format!("metadata: {e}")))
+}
+
+/// What becomes of a call one of whose rows is wrong.
+pub(crate) fn on_error(py: Python<'_>, text: &str) -> PyResult<OnError> {
+    match text {
+        "raise" => Ok(OnError::Raise),
+        "skip" => Ok(OnError::Skip),
+        other => Err(invalid(py, format!("on_error: {other:?} is neither \"raise\" nor \"skip\""))),
+    }
 }

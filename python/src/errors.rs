@@ -1,6 +1,7 @@
 //! Errors of the crates as exceptions of `lacus.errors`, chosen by what the caller should do.
 
 use lacus_dataset::DatasetError;
+use lacus_exchange::ExchangeError;
 use lacus_table::{ErrorKind, TableError};
 use lacus_tensor::TensorError;
 use pyo3::prelude::*;
@@ -14,6 +15,11 @@ pub(crate) fn raise(py: Python<'_>, error: &TableError) -> PyErr {
 /// The exception for an error of rows and columns.
 pub(crate) fn raise_dataset(py: Python<'_>, error: &DatasetError) -> PyErr {
     exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+}
+
+/// The exception for an error of an import or export.
+pub(crate) fn raise_exchange(py: Python<'_>, error: &ExchangeError) -> PyErr {
+    exception(py, class_name(error.kind(), false), error.to_string())
 }
 
 /// The same for an error met on a tensor: shapes and selections know no names, so it is added.

@@ -20,6 +20,8 @@ mod samples;
 
 mod rows;
 
+mod exchange;
+
 mod tensor;
 
 mod dataset;
@@ -33,6 +35,8 @@ mod _native {
     use crate::array::Memory;
     #[pymodule_export]
     use crate::dataset::{Dataset, delete, exists};
+    #[pymodule_export]
+    use crate::exchange::Exchange;
     #[pymodule_export]
     use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
     #[pymodule_export]

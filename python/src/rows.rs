@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, Summary};
+use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, Summary};
 use lacus_io::World;
 use lacus_media::{Limits, decode, probe};
 use lacus_sample::Column as SampleColumn;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::array::into_array;
-use crate::convert::{dtype, json, tuple};
+use crate::convert::{dtype, json, on_error, tuple};
 use crate::errors::{invalid, raise_dataset};
 use crate::handle::{Handle, StorageOptions, store};
 use crate::samples::{Held, python};
@@ -69,14 +69,6 @@ type SummaryRow = (String, String, String, u64, Option<(Vec<u64>, Vec<u64>)>, St
 /// Reads of fewer samples than this run on the calling thread.
 const SHORT_ROWS: usize = 64;
 
-fn on_error(py: Python<'_>, text: &str) -> PyResult<OnError> {
-    match text {
-        "raise" => Ok(OnError::Raise),
-        "skip" => Ok(OnError::Skip),
-        other => Err(invalid(py, format!("on_error: {other:?} is neither \"raise\" nor \"skip\""))),
-    }
-}
-
 /// Sub-sample indices: `None` for whole samples.
 fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus_tensor::Index>> {
     key.map_or(Ok(Vec::new()), indices)
@@ -91,6 +83,10 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn new(handle: Arc<Handle>) -> Rows {
         Rows { handle }
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
     }
 }
 

@@ -199,7 +199,7 @@ impl Table {
         paths.sort_by_key(|p| !p.starts_with("_delta_log/"));
         table.store.remove(paths).await?;
         if let Some(local) = table.store.local() {
-            for directory in ["_delta_log", "_lacus/probe", "_lacus", "_branches", "data", ""] {
+            for directory in ["_delta_log", "_lacus/probe", "_lacus/rows", "_lacus", "_branches", "data", ""] {
                 // A directory with something else in it stays.
                 let _ = std::fs::remove_dir(local.path().join(directory));
             }
