@@ -73,11 +73,11 @@ def _dense(rows: Rows) -> Iterator[Figure]:
             into = _ratio(rows.time(f"{raw}, read_into", operation), limit)
             yield _at_most(f"photos, compression=None: {title} by read_into", 2, into, f"× {against}")
     for operation, title in titles.items():
-        lacus = rows.time('Lacus, compression="zstd"', operation)
+        lacus = rows.time('Lacus, compression="lz4"', operation)
         for peer in COMPRESSING_PEERS:
             for row in rows.of(peer, "compressed"):
                 ratio = _ratio(lacus, time_of(row, operation))
-                yield _at_most(f"photos, zstd: {title}", 1, ratio, f"× {row['name']}")
+                yield _at_most(f"photos, lz4: {title}", 1, ratio, f"× {row['name']}")
 
 
 def _sparse(rows: Rows) -> Iterator[Figure]:

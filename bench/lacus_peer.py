@@ -19,6 +19,7 @@ def dense() -> list[DenseContender]:
         raw,
         DenseLacusInto("Lacus, compression=None, read_into", None, reads_files_of=raw.name),
         DenseLacus("Lacus, default", "auto"),
+        DenseLacus('Lacus, compression="lz4"', "lz4"),
         DenseLacus('Lacus, compression="zstd"', "zstd"),
     ]
 

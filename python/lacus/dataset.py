@@ -518,7 +518,7 @@ class Dataset:
                 what it saw.
             chunk_shape: the shape of dense chunks (FTSF).
             block_shape: the shape of blocks (BSGS).
-            compression: of dense chunks: ``None`` or ``"none"``, ``"zstd"``, ``"zstd:<level>"``, or ``"auto"``.
+            compression: of dense chunks: ``None`` or ``"none"``, ``"lz4"`` (quickest), ``"zstd"``, ``"zstd:<level>"``, or ``"auto"``.
             optimize: ``"slices"`` for fast slices along the first axis, ``"size"`` for the fewest bytes.
             metadata: a dict that can be made JSON, kept with the tensor.
             durable: returns only when it is safe against power loss.

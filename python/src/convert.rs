@@ -36,8 +36,7 @@ impl WishArguments {
             Some("auto") => CompressionWish::Auto,
             None => CompressionWish::None,
             Some(text) => match text.parse::<Compression>() {
-                Ok(Compression::None) => CompressionWish::None,
-                Ok(Compression::Zstd { level }) => CompressionWish::Zstd(level),
+                Ok(compression) => compression.into(),
                 Err(error) => return Err(invalid(py, error.to_string())),
             },
         };

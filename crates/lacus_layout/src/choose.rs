@@ -61,6 +61,8 @@ pub enum CompressionWish {
     Auto,
     /// Not compressed.
     None,
+    /// lz4 of bit planes.
+    Lz4,
     /// zstd of this level.
     Zstd(i32),
 }
@@ -69,6 +71,7 @@ impl From<Compression> for CompressionWish {
     fn from(compression: Compression) -> CompressionWish {
         match compression {
             Compression::None => CompressionWish::None,
+            Compression::Lz4 => CompressionWish::Lz4,
             Compression::Zstd { level } => CompressionWish::Zstd(level),
         }
     }
@@ -128,7 +131,9 @@ impl Wish {
                 wish.chunk_shape = Some(chunk_shape.clone());
                 wish.compression = header.compression.into();
             }
-            Layout::CompressedRows { split } | Layout::CompressedColumns { split } => wish.split = Some(*split),
+            Layout::CompressedRows { split } | Layout::CompressedColumns { split } => {
+                wish.split = Some(*split)
+            }
             Layout::FiberTree { axis_order } => wish.axis_order = Some(axis_order.clone()),
             Layout::SparseBlocks { block_shape, axis_order } => {
                 wish.block_shape = Some(block_shape.clone());

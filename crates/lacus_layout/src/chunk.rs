@@ -75,6 +75,12 @@ pub enum Codec {
         /// The element width: 2, 4, 8 or 16.
         width: u8,
     },
+    /// `bits+lz4`, `shuffle<w>+bits+lz4`: the elements byte-shuffled if they are wider than a byte, as bit
+    /// planes, then one lz4 block.
+    BitsLz4 {
+        /// The element width: 1, 2, 4, 8 or 16.
+        width: u8,
+    },
     /// `packed`: a packed run or block of nonzeros, which describes itself.
     Packed,
 }
@@ -95,6 +101,11 @@ impl Codec {
             Codec::ShuffleZstd { width: 4 } => "shuffle4+zstd",
             Codec::ShuffleZstd { width: 8 } => "shuffle8+zstd",
             Codec::ShuffleZstd { .. } => "shuffle16+zstd",
+            Codec::BitsLz4 { width: 1 } => "bits+lz4",
+            Codec::BitsLz4 { width: 2 } => "shuffle2+bits+lz4",
+            Codec::BitsLz4 { width: 4 } => "shuffle4+bits+lz4",
+            Codec::BitsLz4 { width: 8 } => "shuffle8+bits+lz4",
+            Codec::BitsLz4 { .. } => "shuffle16+bits+lz4",
             Codec::Packed => "packed",
         }
     }
@@ -109,15 +120,12 @@ impl FromStr for Codec {
             "raw" => Ok(Codec::Raw),
             "zstd" => Ok(Codec::Zstd),
             "packed" => Ok(Codec::Packed),
+            "bits+lz4" => Ok(Codec::BitsLz4 { width: 1 }),
             _ => {
-                let width = text.strip_prefix("shuffle").and_then(|rest| rest.strip_suffix("+zstd"));
-                let width: usize = width.and_then(|width| width.parse().ok()).ok_or_else(unknown)?;
-                // "shuffle04+zstd" is not how it is written.
-                let codec = Codec::ShuffleZstd { width: width as u8 };
-                match SHUFFLE_WIDTHS.contains(&width) && codec.name() == text {
-                    true => Ok(codec),
-                    false => Err(unknown()),
-                }
+                let widths = || SHUFFLE_WIDTHS.iter().map(|width| *width as u8);
+                let zstd = widths().map(|width| Codec::ShuffleZstd { width });
+                let lz4 = widths().map(|width| Codec::BitsLz4 { width });
+                zstd.chain(lz4).find(|codec| codec.name() == text).ok_or_else(unknown)
             }
         }
     }
@@ -196,6 +204,8 @@ pub struct Scratch {
     pub(crate) gathered: Vec<u8>,
     /// Shuffled elements.
     pub(crate) shuffled: Vec<u8>,
+    /// Bit planes.
+    pub(crate) planes: Vec<u8>,
     /// Columns of folded coordinates.
     pub(crate) tuples: Vec<Vec<u64>>,
     /// Words to sort, and room to sort them.

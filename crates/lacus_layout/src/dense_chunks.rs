@@ -41,8 +41,11 @@ use std::borrow::Cow;
 
 use lacus_tensor::{BoxCopy, Selection, TensorRef};
 
+use crate::bit_planes::{from_planes, to_planes};
 use crate::chunk::{Codec, Coords, EncodeChunks, EncodedChunk, Scratch};
-use crate::compress::{Compression, SHUFFLE_WIDTHS, shuffle, unshuffle};
+use crate::compress::{
+    Compression, DEFAULT_ZSTD_LEVEL, SHUFFLE_WIDTHS, lz4_compress, lz4_decompress, shuffle, unshuffle,
+};
 use crate::error::LayoutError;
 use crate::header::{Header, Layout};
 
@@ -68,9 +71,11 @@ impl<'a> DenseEncoder<'a> {
         let len = crate::header::product(&grid).and_then(|len| usize::try_from(len).ok());
         let len = len.ok_or_else(|| LayoutError::unsupported("FTSF", "more chunks than memory can count"))?;
         let mut encoder = DenseEncoder { tensor, header: header.clone(), grid, len, codec: Codec::Raw };
-        if let Compression::Zstd { level } = header.compression {
-            encoder.codec = encoder.better_codec(level)?;
-        }
+        encoder.codec = match header.compression {
+            Compression::None => Codec::Raw,
+            Compression::Lz4 => Codec::BitsLz4 { width: header.dtype.size_bytes() as u8 },
+            Compression::Zstd { level } => encoder.better_codec(level)?,
+        };
         Ok(encoder)
     }
 
@@ -133,7 +138,7 @@ impl EncodeChunks for DenseEncoder<'_> {
         let coords = self.coords(i);
         let (origin, extent) = chunk_extent(&self.header, &coords)?;
         let region = self.tensor.region(&origin, &extent);
-        let Scratch { packer, gathered, shuffled, out, .. } = scratch;
+        let Scratch { packer, gathered, shuffled, planes, out, .. } = scratch;
         let zstd = &mut packer.zstd;
         let raw: &[u8] = match region.contiguous_bytes() {
             Some(bytes) => bytes,
@@ -143,18 +148,35 @@ impl EncodeChunks for DenseEncoder<'_> {
             }
         };
         let nnz = if is_zero(raw) { 0 } else { extent.iter().product() };
-        if let Compression::Zstd { level } = self.header.compression {
-            match self.codec {
-                Codec::ShuffleZstd { width } => {
-                    shuffled.resize(raw.len(), 0);
+        let level = match self.header.compression {
+            Compression::Zstd { level } => level,
+            Compression::None | Compression::Lz4 => DEFAULT_ZSTD_LEVEL,
+        };
+        match self.codec {
+            Codec::Raw | Codec::Packed => {
+                return Ok(EncodedChunk::new(coords, Codec::Raw, Cow::Borrowed(raw), nnz));
+            }
+            Codec::Zstd => zstd.compress(raw, level, out)?,
+            Codec::ShuffleZstd { width } => {
+                shuffled.resize(raw.len(), 0);
+                shuffle(raw, width as usize, shuffled);
+                zstd.compress(shuffled, level, out)?;
+            }
+            Codec::BitsLz4 { width } => {
+                shuffled.resize(raw.len(), 0);
+                if width > 1 {
                     shuffle(raw, width as usize, shuffled);
-                    zstd.compress(shuffled, level, out)?;
+                    planes.resize(raw.len(), 0);
+                    to_planes(shuffled, planes);
+                    std::mem::swap(planes, shuffled);
+                } else {
+                    to_planes(raw, shuffled);
                 }
-                _ => zstd.compress(raw, level, out)?,
+                lz4_compress(shuffled, out)?;
             }
-            if out.len() < raw.len() {
-                return Ok(EncodedChunk::new(coords, self.codec, Cow::Borrowed(out), nnz));
-            }
+        }
+        if out.len() < raw.len() {
+            return Ok(EncodedChunk::new(coords, self.codec, Cow::Borrowed(out), nnz));
         }
         Ok(EncodedChunk::new(coords, Codec::Raw, Cow::Borrowed(raw), nnz))
     }
@@ -244,7 +266,19 @@ pub fn decode_dense(
             scratch.packer.zstd.decompress(bytes, &mut scratch.shuffled)?;
             unshuffle(&scratch.shuffled, width as usize, out);
         }
-        Codec::ShuffleZstd { .. } | Codec::Packed => {
+        Codec::BitsLz4 { width: 1 } => {
+            scratch.shuffled.resize(out.len(), 0);
+            lz4_decompress(bytes, &mut scratch.shuffled)?;
+            from_planes(&scratch.shuffled, out);
+        }
+        Codec::BitsLz4 { width } if out.len().is_multiple_of(width as usize) => {
+            scratch.shuffled.resize(out.len(), 0);
+            lz4_decompress(bytes, &mut scratch.shuffled)?;
+            scratch.planes.resize(out.len(), 0);
+            from_planes(&scratch.shuffled, &mut scratch.planes);
+            unshuffle(&scratch.planes, width as usize, out);
+        }
+        Codec::ShuffleZstd { .. } | Codec::BitsLz4 { .. } | Codec::Packed => {
             return Err(LayoutError::corrupt(
                 "dense chunk",
                 format!("the codec {codec} does not fit {}", header.dtype),

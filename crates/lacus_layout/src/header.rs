@@ -267,7 +267,9 @@ fn check_box(
     if dims.len() != shape.rank() || dims.contains(&0) || dims.iter().any(|dim| *dim > i64::MAX as u64) {
         return Err(LayoutError::unsupported(
             layout,
-            format!("{option} {dims:?} is no extent of a box in the shape {shape}: one positive number per axis"),
+            format!(
+                "{option} {dims:?} is no extent of a box in the shape {shape}: one positive number per axis"
+            ),
         ));
     }
     Ok(())

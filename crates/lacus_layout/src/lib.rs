@@ -49,6 +49,7 @@
 
 mod error;
 
+mod bit_planes;
 mod compress;
 mod header;
 

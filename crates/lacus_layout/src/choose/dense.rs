@@ -39,6 +39,7 @@ pub fn choose_dense(tensor: &TensorRef<'_>, wish: &Wish) -> Result<Choice, Layou
     header.check()?;
     match wish.compression {
         CompressionWish::None => {}
+        CompressionWish::Lz4 => header.compression = Compression::Lz4,
         CompressionWish::Zstd(level) => header.compression = format!("zstd:{level}").parse()?,
         CompressionWish::Auto => {
             let (levels, keep_below): (&[i32], f64) = match wish.optimize {

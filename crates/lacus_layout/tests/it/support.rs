@@ -136,10 +136,10 @@ pub(crate) fn dense_header(tensor: &Tensor, knobs: &[u64]) -> Header {
         shape: tensor.shape().clone(),
         layout: Layout::DenseChunks { chunk_shape: box_shape(tensor.shape().dims(), knobs) },
         nnz: None,
-        compression: if knobs[7].is_multiple_of(2) {
-            Compression::None
-        } else {
-            Compression::Zstd { level: 1 }
+        compression: match knobs[7] % 3 {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            _ => Compression::Zstd { level: 1 },
         },
         reasons: vec![],
     }
