@@ -86,7 +86,8 @@ impl FromStr for Compression {
         match text.parse() {
             Ok(lacus_layout::Compression::None) => Ok(Compression::None),
             Ok(lacus_layout::Compression::Zstd { level }) => Ok(Compression::Zstd { level }),
-            Err(_) => {
+            // Samples are packed one by one, where lz4 gains nothing over zstd.
+            Ok(lacus_layout::Compression::Lz4) | Err(_) => {
                 let formats = Format::ALL.map(Format::name).join(", ");
                 let detail = format!(
                     "{text:?} is none of auto, none, zstd, zstd:<level from -7 to 22, not 0>, {formats}"
