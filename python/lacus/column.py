@@ -308,7 +308,10 @@ def positions_of(rows: Any, count: int, grow: bool) -> tuple[list[int], bool]:
     if rows is Ellipsis:
         return list(range(count)), False
     if isinstance(rows, (bool, np.bool_)):
-        raise InvalidError("rows are not selected by True or False; a mask has one for each row")
+        raise InvalidError(
+            "rows are not selected by True or False: a mask has one for each row (samples some of which are missing "
+            "are a list, which is compared as a whole; compare np.array(samples))"
+        )
     if not isinstance(rows, (list, tuple, np.ndarray, range)) and hasattr(rows, "__index__"):
         return [_checked(operator.index(rows), count, grow)], True
     try:

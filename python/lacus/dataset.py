@@ -572,7 +572,7 @@ class Dataset:
         return self._native.put(items, wanted, durable) if items else self.version
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if isinstance(name, str) and self._rows.is_column(name):
+        if self._rows.is_column(_tensor_name(name)):
             raise InvalidError(
                 f"{quoted(name)} is a column: write its samples with ds[{quoted(name)}][rows] = samples, "
                 "or append rows with ds.append and ds.extend"

@@ -71,9 +71,13 @@ def test_replacing_removing_renaming(ds: lacus.Dataset) -> None:
 def test_strings_address_tensors_and_the_rest_means_rows(ds: lacus.Dataset) -> None:
     ds["x"] = 1
     assert len(ds) == 0 and bool(ds) and list(ds) == []
-    for key in (0, -1, slice(None), [0, 1], np.int64(3)):
+    for key in (0, -1, [0, 1], np.int64(3)):
+        with pytest.raises(IndexError, match="for 0 rows"):
+            ds[key]
+    assert len(ds[:]) == 0
+    for key in (0, slice(None), [0, 1], np.int64(3)):
         with pytest.raises(TypeError, match="rows"):
-            ds[key]  # type: ignore[index]
+            ds[key] = 3  # type: ignore[index]
     with pytest.raises(TypeError, match="by name"):
         ds[1.5] = 3  # type: ignore[index]
     assert ds.version == 1

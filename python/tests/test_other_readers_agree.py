@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from media import encoded, picture
 
 import lacus
 
@@ -209,3 +210,109 @@ def test_other_tools_may_tidy_up(ds: lacus.Dataset, rng: np.random.Generator) ->
     assert removed == [] or all("data/" not in path for path in removed)
     expected.check(lacus.open(ds.url))
     assert lacus.open(ds.url, at=1)["images"].shape == (30, 16, 16)
+
+
+class Samples:
+    """What a dataset of samples holds: rows of a JPEG, a label, a caption and a number, in order."""
+
+    def __init__(self, files: list[bytes]) -> None:
+        self.rows: list[dict[str, Any]] = [
+            {"image": file, "label": i % 3, "caption": f"picture {i} 'of' it", "weight": i / 8}
+            for i, file in enumerate(files)
+        ]
+
+    #: Where SQL finds the samples of a column.
+    PLACES = {"image": "data", "label": "int", "caption": "text", "weight": "real"}
+
+    def check(self, ds: lacus.Dataset) -> None:
+        """Lacus, SQL and polars find the same samples for the same rows."""
+        names = list(self.PLACES)
+        for row, expected in zip(ds, self.rows, strict=True):
+            assert {name: row[name] for name in names[1:]} == {name: expected[name] for name in names[1:]}
+        assert ds["image"].bytes_of(slice(None)) == [row["image"] for row in self.rows]
+        by_id = dict(zip(ds[:].ids, self.rows, strict=True))
+        self.check_sql(ds.url, by_id)
+        self.check_polars(ds.url, by_id)
+
+    def check_sql(self, url: str, by_id: dict[int, dict[str, Any]]) -> None:
+        found = sql(url, "SELECT row FROM t WHERE tensor = '/rows' AND row IS NOT NULL ORDER BY row")
+        assert [row["row"] for row in found] == sorted(by_id)
+        for name, place in self.PLACES.items():
+            samples = sql(
+                url,
+                f"SELECT r.row AS row, s.{place} AS sample FROM t r JOIN t s ON r.row = s.row "
+                f"WHERE r.tensor = '/rows' AND s.tensor = '{name}' AND s.dtype IS NULL",
+            )
+            expected = {id: row[name] for id, row in by_id.items() if row[name] is not None}
+            assert {row["row"]: row["sample"] for row in samples} == expected
+            assert len(samples) == len(expected)
+        # What people ask: how many of each label, captions of one label, whose file is largest.
+        one = "tensor = 'label' AND dtype IS NULL"
+        counts = sql(url, f"SELECT int AS label, COUNT(*) AS n FROM t WHERE {one} GROUP BY int")
+        labels = [row["label"] for row in by_id.values() if row["label"] is not None]
+        assert {row["label"]: row["n"] for row in counts} == {label: labels.count(label) for label in set(labels)}
+        captions = sql(
+            url,
+            "SELECT c.text AS caption FROM t c JOIN t l ON c.row = l.row "
+            "WHERE c.tensor = 'caption' AND l.tensor = 'label' AND l.int = 1",
+        )
+        expected_captions = [row["caption"] for row in by_id.values() if row["label"] == 1 and row["caption"]]
+        assert sorted(row["caption"] for row in captions) == sorted(expected_captions)
+        one = "tensor = 'image' AND dtype IS NULL"
+        (largest,) = sql(url, f"SELECT MAX(bytes) AS n, MIN(codec) AS codec FROM t WHERE {one}")
+        assert largest["n"] == max(len(row["image"]) for row in by_id.values() if row["image"] is not None)
+        assert largest["codec"] == "jpeg"
+
+    def check_polars(self, url: str, by_id: dict[int, dict[str, Any]]) -> None:
+        frame = pl.scan_delta(url)
+        rows = frame.filter(pl.col("tensor") == "/rows").filter(pl.col("row").is_not_null()).select("row")
+        assert sorted(rows.collect()["row"].to_list()) == sorted(by_id)
+        wide = rows
+        for name, place in self.PLACES.items():
+            samples = frame.filter((pl.col("tensor") == name) & pl.col("dtype").is_null())
+            wide = wide.join(samples.select("row", pl.col(place).alias(name)), on="row", how="left")
+        found = {row.pop("row"): row for row in wide.collect().to_dicts()}
+        assert found == by_id
+
+
+def test_samples_are_found_before_and_after_changes(ds: lacus.Dataset, rng: np.random.Generator) -> None:
+    files = encoded(ds, [picture(rng, 8 + i, 9) for i in range(40)], "jpeg")
+    expected = Samples(files[:30])
+    ds.add_column("image", "image")
+    ds.add_column("label", "class_label", class_names=["a", "b", "c"])
+    ds.add_column("caption", "text")
+    ds.add_column("weight", dtype="float64", shape=())
+    ds.extend({name: [row[name] for row in expected.rows] for name in Samples.PLACES})
+    expected.check(ds)
+    # A cell, a slice, files, what is missing.
+    ds["label"][4] = "c"
+    expected.rows[4]["label"] = 2
+    ds["caption"][10:13] = ["x", "y", None]
+    for i, caption in enumerate(["x", "y", None]):
+        expected.rows[10 + i]["caption"] = caption
+    ds["image"][[3, 29]] = [files[30], files[31]]
+    expected.rows[3]["image"], expected.rows[29]["image"] = files[30], files[31]
+    ds["weight"][7] = None
+    expected.rows[7]["weight"] = None
+    expected.check(ds)
+    version, older = ds.version, {id: dict(row) for id, row in zip(ds[:].ids, expected.rows, strict=True)}
+    # Rows go and come.
+    ds.delete_rows([0, 3, 28])
+    for i in (28, 3, 0):
+        del expected.rows[i]
+    expected.check(ds)
+    for i in range(32, 40):
+        expected.rows.append({"image": files[i], "label": None, "caption": f"late {i}", "weight": None})
+        ds.append({"image": files[i], "caption": f"late {i}"})
+    expected.check(ds)
+    ds.add_column("extra", "text", default="z")
+    ds.compact()
+    expected.check(ds)
+    expected.check(lacus.open(ds.url))
+    # Headers say what the columns are.
+    headers = {row["tensor"]: row for row in sql(ds.url, "SELECT * FROM t WHERE dtype IS NOT NULL AND tensor <> ''")}
+    assert {"image", "label", "caption", "weight", "extra"} <= headers.keys()
+    assert headers["image"]["dtype"] == "uint8" and headers["caption"]["dtype"] == "string"
+    # The version before is what it was, to everybody.
+    found = sql(ds.url, "SELECT row, int FROM t WHERE tensor = 'label' AND dtype IS NULL", version)
+    assert {row["row"]: row["int"] for row in found} == {id: row["label"] for id, row in older.items()}

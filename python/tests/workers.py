@@ -71,3 +71,42 @@ def write_until_killed(url: str, prefix: str, start: int, told: Connection) -> N
             sparse = lacus.SparseTensor([[k, k], [k, k + 1]], [float(k), 1.0], (k + 1, k + 2))
             ds.put(f"{prefix}/sparse", sparse, layout="COO")
             told.send(("sparse", k))
+
+
+def sample_row(number: int) -> dict[str, Any]:
+    """A row whose columns all tell its number."""
+    return {"n": number, "text": f"row {number}", "blob": np.full(1 + number % 5, number, np.int32)}
+
+
+def append_rows(url: str, first: int, count: int, barrier: Any) -> None:
+    """Appends `count` rows one by one, then `count` times two, starting with everybody else."""
+    ds = lacus.open(url)
+    barrier.wait()
+    for i in range(first, first + count):
+        ds.append(sample_row(i))
+    for i in range(first + count, first + 3 * count, 2):
+        pair = [sample_row(i), sample_row(i + 1)]
+        ds.extend({name: [row[name] for row in pair] for name in pair[0]})
+
+
+def delete_and_update(url: str, barrier: Any) -> None:
+    """Deletes the first five rows one after the other and changes the next one back and forth."""
+    ds = lacus.open(url)
+    barrier.wait()
+    for _ in range(5):
+        ds.delete_rows(0)
+        found = int(ds["n"][0])
+        ds["n"][0] = -1
+        ds["n"][0] = found
+
+
+def append_until_killed(url: str, start: int, told: Connection) -> None:
+    """Appends rows, one or three at a time, and tells the number of the last one written, until it is killed."""
+    ds = lacus.open(url)
+    told.send(start)
+    number = start
+    while True:
+        rows = [sample_row(number + i) for i in range(1 if number % 2 else 3)]
+        ds.extend({name: [row[name] for row in rows] for name in rows[0]})
+        number += len(rows)
+        told.send(number)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use lacus_exchange::{Kind, OnError};
 use lacus_files::ReadOptions;
 use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
 use lacus_table::At;
@@ -34,6 +35,8 @@ Examples:
   lacus ls ./data --long                       what is in it
   lacus get ./data photos                      a look at it
   lacus get ./data photos --slice '0:100, ::2' -o some.npy
+  lacus import ./photos ./cats                 a folder of class folders, as rows
+  lacus head ./cats                            the first of them
 
 A dataset is a directory, or s3://bucket/path, gs://bucket/path, az://container/path.
 Credentials come from the usual environment variables, or from --storage-option.
@@ -68,16 +71,25 @@ pub(crate) enum Command {
     /// Read a tensor, or a slice of it, into a file or onto the screen
     #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
-    /// List the tensors
+    /// Import samples: a folder, COCO, CSV, Parquet, WebDataset, safetensors
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
+    /// Export samples to the same, or to one wide table
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Show the first rows
+    #[command(after_help = HEAD_EXAMPLES)]
+    Head(HeadArgs),
+    /// List the tensors and columns
     #[command(after_help = LS_EXAMPLES)]
     Ls(LsArgs),
-    /// Show what is known of a tensor, or of the dataset
+    /// Show what is known of a tensor or column, or of the dataset
     #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
-    /// Remove tensors, all in one version
+    /// Remove tensors and columns, all in one version
     #[command(after_help = RM_EXAMPLES)]
     Rm(RmArgs),
-    /// Rename a tensor
+    /// Rename a tensor or column
     #[command(after_help = MV_EXAMPLES)]
     Mv(MvArgs),
     /// Show who did what, when
@@ -189,7 +201,7 @@ pub(crate) struct LayoutArgs {
     /// Order of the axes, such as 2,3,0,1, for csf and bsgs
     #[arg(long, value_name = "AXES", value_parser = dims)]
     pub axis_order: Option<Dims>,
-    /// Compression of dense chunks: auto, none, zstd or zstd:LEVEL
+    /// Compression of dense chunks: auto, none, lz4, zstd or zstd:LEVEL
     #[arg(long, default_value = "auto", hide_default_value = true, value_parser = compression)]
     pub compression: CompressionWish,
 }
@@ -282,6 +294,114 @@ pub(crate) struct GetArgs {
     pub version: Version,
 }
 
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  lacus import ./photos ./cats                     photos/<class>/<file>: image, label
+  lacus import ./photos ./cats --split-column split     photos/<split>/<class>/<file>
+  lacus import instances_val2017.json ./coco --images val2017
+  lacus import people.csv ./people --on-error skip
+  lacus import 'shards-{000..012}.tar' s3://bucket/web
+  lacus import model.safetensors ./models --prefix run-1
+
+What the source is can be seen from its name or what is in it, or is said by --as.
+The dataset is made if there is none. Either all samples come in, or with
+--on-error skip all that fit; the others are told. Large imports make a version
+per 64 MiB, and take them back when they fail.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A file, a directory, or a pattern of tar files such as 'a-{00..12}.tar'
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub source: PathBuf,
+    #[command(flatten)]
+    pub dataset: Url,
+    /// What the source is [default: as it looks]
+    #[arg(long = "as", value_name = "KIND", value_parser = import_kind)]
+    pub kind: Option<Kind>,
+    /// What to do with samples that do not fit: raise an error, or skip them
+    #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
+    pub on_error: OnError,
+    /// Append to columns that are there already
+    #[arg(long)]
+    pub append: bool,
+    /// Group that the columns are put under
+    #[arg(long, value_name = "GROUP")]
+    pub prefix: Option<String>,
+    /// The first level of a folder are splits, which go into this column
+    #[arg(long, value_name = "NAME")]
+    pub split_column: Option<String>,
+    /// Where COCO's images are [default: beside the annotations]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub images: Option<PathBuf>,
+    /// What separates the fields of a CSV file [default: a comma; a tab in .tsv]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+    /// Return only when it is safe against power loss
+    #[arg(long)]
+    pub durable: bool,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  lacus export ./cats ./photos                     a folder of class folders
+  lacus export ./coco ./out --as coco
+  lacus export ./people people.csv --columns name,age
+  lacus export ./cats cats.parquet                 one wide Parquet file
+  lacus export ./cats ./cats-delta --wide          one wide Delta table
+  lacus export ./web web.tar
+
+What is written is said by the extension, or by --as. It appears whole or not at
+all. Wide tables have plain columns that any engine reads: arrays are lists, with
+their shapes in <column>_shape.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// The file or directory to write
+    #[arg(value_name = "DEST", value_hint = ValueHint::AnyPath)]
+    pub dest: PathBuf,
+    /// What to write [default: by the extension, else a folder]
+    #[arg(long = "as", value_name = "KIND", value_parser = export_kind)]
+    pub kind: Option<Kind>,
+    /// One wide table: Parquet if DEST ends with .parquet, else Delta
+    #[arg(long, conflicts_with = "kind")]
+    pub wide: bool,
+    /// Only these columns, or tensors for safetensors
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// What to do with what has no place there: raise an error, or skip it
+    #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
+    pub on_error: OnError,
+    /// What separates the fields of a CSV file [default: a comma; a tab in .tsv]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+    #[command(flatten)]
+    pub version: Version,
+}
+
+const HEAD_EXAMPLES: &str = "\
+Examples:
+  lacus head ./cats
+  lacus head ./cats -n 3 --columns image,label
+  lacus head ./cats --json
+
+Texts are cut, arrays and media are told by type, shape and size.";
+
+#[derive(Debug, Args)]
+pub(crate) struct HeadArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+    /// How many rows
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    pub rows: u64,
+    /// Only these columns
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    #[command(flatten)]
+    pub version: Version,
+}
+
 const LS_EXAMPLES: &str = "\
 Examples:
   lacus ls ./data
@@ -304,14 +424,15 @@ pub(crate) struct LsArgs {
 
 const INFO_EXAMPLES: &str = "\
 Examples:
-  lacus info ./data                   the dataset: version, tensors, files, bytes
-  lacus info ./data photos            a tensor: type, shape, layout and why, stored size";
+  lacus info ./data                   the dataset: version, tensors, columns, files, bytes
+  lacus info ./data photos            a tensor: type, shape, layout and why, stored size
+  lacus info ./cats image             a column: type, samples, shapes, stored size";
 
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// A tensor; without it, the dataset
+    /// A tensor or column; without it, the dataset
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -322,6 +443,7 @@ const RM_EXAMPLES: &str = "\
 Examples:
   lacus rm ./data photos
   lacus rm ./data run-1/weight run-1/bias
+  lacus rm ./cats caption              a column, from every row
 
 Older versions keep them: `lacus get --at` still reads what was removed.";
 
@@ -329,7 +451,7 @@ Older versions keep them: `lacus get --at` still reads what was removed.";
 pub(crate) struct RmArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// Names of tensors
+    /// Names of tensors and columns
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 }
@@ -342,7 +464,7 @@ Examples:
 pub(crate) struct MvArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// The tensor's name
+    /// The name of a tensor or column
     #[arg(value_name = "FROM")]
     pub from: String,
     /// Its new name, which nothing has yet
@@ -445,10 +567,40 @@ fn compression(text: &str) -> Result<CompressionWish, String> {
     if text == "auto" {
         return Ok(CompressionWish::Auto);
     }
-    match text.parse::<Compression>() {
-        Ok(Compression::None) => Ok(CompressionWish::None),
-        Ok(Compression::Zstd { level }) => Ok(CompressionWish::Zstd(level)),
-        Err(_) => Err("it should be auto, none, zstd or zstd:LEVEL, from -7 to 22, not 0".to_owned()),
+    text.parse::<Compression>()
+        .map(CompressionWish::from)
+        .map_err(|_| "it should be auto, none, lz4, zstd or zstd:LEVEL, from -7 to 22, not 0".to_owned())
+}
+
+fn import_kind(text: &str) -> Result<Kind, String> {
+    match text.parse::<Kind>() {
+        Ok(Kind::Delta) | Err(_) => Err(one_of(|kind| kind != Kind::Delta)),
+        Ok(kind) => Ok(kind),
+    }
+}
+
+fn export_kind(text: &str) -> Result<Kind, String> {
+    text.parse::<Kind>().map_err(|_| one_of(|_| true))
+}
+
+fn one_of(wanted: impl Fn(Kind) -> bool) -> String {
+    let names: Vec<&str> = Kind::ALL.into_iter().filter(|kind| wanted(*kind)).map(Kind::name).collect();
+    format!("it should be one of {}", names.join(", "))
+}
+
+fn on_error(text: &str) -> Result<OnError, String> {
+    match text {
+        "raise" => Ok(OnError::Raise),
+        "skip" => Ok(OnError::Skip),
+        _ => Err("it should be raise or skip".to_owned()),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && *byte != b'"' && *byte != b'\n' && *byte != b'\r' => Ok(*byte),
+        _ => Err("it should be one character, such as ; or \\t".to_owned()),
     }
 }
 

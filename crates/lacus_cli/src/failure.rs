@@ -2,6 +2,8 @@
 
 use std::io;
 
+use lacus_dataset::DatasetError;
+use lacus_exchange::ExchangeError;
 use lacus_files::FileError;
 use lacus_io::{IoError, IoErrorKind};
 use lacus_table::{ErrorKind, TableError};
@@ -122,11 +124,43 @@ impl From<TableError> for Failure {
             TableError::NoSuchTensor { close, .. } if close.is_empty() => {
                 failure.hint("`lacus ls` lists the tensors")
             }
+            TableError::IsColumn { .. } => {
+                failure.hint("`lacus head` shows rows, `lacus export` writes them to files")
+            }
             TableError::NoSuchVersion { .. } => failure.hint("`lacus history` lists the versions"),
             TableError::Io(error) if error.kind() == IoErrorKind::Refused => {
                 failure.hint("check permissions and credentials (the environment, or --storage-option)")
             }
             TableError::Corrupt { .. } => failure.hint("`lacus doctor` looks the whole dataset over"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Failure {
+        let failure = Failure::new(error.kind(), error.to_string());
+        match error {
+            DatasetError::Table(error) => error.into(),
+            DatasetError::NoSuchColumn { close, .. } if close.is_empty() => {
+                failure.hint("`lacus info` lists the columns")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<ExchangeError> for Failure {
+    fn from(error: ExchangeError) -> Failure {
+        let failure = Failure::new(error.kind(), error.to_string());
+        match error {
+            ExchangeError::Cancelled => Failure::stopped(),
+            ExchangeError::Dataset(error) => error.into(),
+            ExchangeError::File(error) => error.into(),
+            ExchangeError::Bad { .. } => {
+                failure.hint("--on-error skip leaves such things out and tells them")
+            }
+            ExchangeError::Taken { .. } => failure.hint("it is written where nothing is yet"),
             _ => failure,
         }
     }

@@ -74,15 +74,22 @@ impl Output {
         }
     }
 
-    /// A progress bar, on a terminal only.
+    /// A progress bar that counts bytes, on a terminal only.
     pub(crate) fn bar(self, what: &str) -> Bar {
+        self.bar_of(what, "{percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left")
+    }
+
+    /// A progress bar that counts rows, on a terminal only.
+    pub(crate) fn counter(self, what: &str) -> Bar {
+        self.bar_of(what, "{percent:>3} %  {human_pos} of {human_len} rows  {per_sec}  {eta} left")
+    }
+
+    fn bar_of(self, what: &str, numbers: &str) -> Bar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return Bar { shown: None };
         }
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        let template =
-            "{msg}  {bar:24}  {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        if let Ok(style) = ProgressStyle::with_template(&format!("{{msg}}  {{bar:24}}  {numbers}")) {
             bar.set_style(style.progress_chars("━╸ "));
         }
         bar.set_message(what.to_owned());
@@ -108,6 +115,15 @@ impl Bar {
     pub(crate) fn listener(&self) -> Option<ProgressFn> {
         let shown = Arc::clone(self.shown.as_ref()?);
         Some(Arc::new(move |progress| move_to(&shown, progress)))
+    }
+
+    /// What imports and exports tell progress to.
+    pub(crate) fn rows_listener(&self) -> Option<lacus_exchange::ProgressFn> {
+        let shown = Arc::clone(self.shown.as_ref()?);
+        Some(Arc::new(move |progress: lacus_exchange::Progress| {
+            let total_bytes = progress.total_items.unwrap_or(progress.items);
+            move_to(&shown, Progress { done_bytes: progress.items, total_bytes });
+        }))
     }
 
     /// So far.

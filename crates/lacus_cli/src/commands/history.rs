@@ -47,6 +47,9 @@ fn what(detail: &Json) -> String {
     if let Some(to) = detail["to"].as_str() {
         what.push_str(&format!(" to {to}"));
     }
+    if let (Some(rows), true) = (detail["rows"].as_u64(), names.is_empty()) {
+        what.push_str(&crate::output::count(usize::try_from(rows).unwrap_or(usize::MAX), "row"));
+    }
     if let (Some(before), Some(after)) = (detail["files_before"].as_u64(), detail["files_after"].as_u64()) {
         what.push_str(&format!("{before} to {after} files"));
     }

@@ -1,25 +1,112 @@
-//! `lacus info`: what is known of a tensor, or of the dataset.
+//! `lacus info`: what is known of a tensor or column, or of the dataset.
 
+use lacus_dataset::{ColumnSummary, Dataset, Summary};
 use lacus_layout::Layout;
-use lacus_table::{FORMAT, Table, TensorInfo};
+use lacus_table::{ErrorKind, FORMAT, Table, TensorInfo};
 use serde_json::{Value as Json, json};
 
-use super::{Context, memory_bytes, ratio, tensor_json};
+use super::{Context, memory_bytes, open_shape, ratio, tensor_json};
 use crate::args::InfoArgs;
 use crate::failure::Failure;
-use crate::output::{facts, number, percent, size};
+use crate::output::{Side, columns, facts, number, percent, size};
 
 pub(crate) async fn run(context: &Context, args: InfoArgs) -> Result<(), Failure> {
-    let table = context.open(&args.dataset.url, args.version.at).await?;
+    let dataset = context.open_dataset(&args.dataset.url, args.version.at).await?;
+    let table = dataset.table();
     match &args.name {
+        Some(name) if table.is_column(name) => {
+            let summary = dataset.summary().await?;
+            let column = summary.columns.iter().find(|column| column.name == *name);
+            let column =
+                column.ok_or_else(|| Failure::new(ErrorKind::Internal, "a column without a summary"))?;
+            let text = of_column(&dataset, column)?;
+            context.output.result(|| with_version(column_json(column), table), || text)
+        }
         Some(name) => {
             let info = table.tensor(name)?;
-            context.output.result(|| with_version(tensor_json(&info), &table), || of_tensor(&info))
+            context.output.result(|| with_version(tensor_json(&info), table), || of_tensor(&info))
         }
-        None => context
-            .output
-            .result(|| dataset_json(&args.dataset.url, &table), || of_dataset(&args.dataset.url, &table)),
+        None => {
+            let summary = match dataset.column_names().is_empty() {
+                true => None,
+                false => Some(dataset.summary().await?),
+            };
+            let (url, summary) = (&args.dataset.url, summary.as_ref());
+            context.output.result(|| dataset_json(url, table, summary), || of_dataset(url, table, summary))
+        }
     }
+}
+
+fn of_column(dataset: &Dataset, summary: &ColumnSummary) -> Result<String, Failure> {
+    let facts_of = dataset.column_facts(&summary.name)?;
+    let column = &facts_of.column;
+    let mut lines = vec![
+        ("name", summary.name.clone()),
+        ("type", summary.htype.clone()),
+        ("dtype", dtype(summary)),
+        ("samples", number(summary.samples)),
+        ("shapes", shapes(summary)),
+    ];
+    if let Some(shape) = column.shape() {
+        lines.push(("declared", open_shape(shape)));
+    }
+    lines.push(("compression", summary.compression.clone()));
+    lines.push(("stored", size(summary.stored_bytes)));
+    if !column.options().is_empty() {
+        lines.push(("options", Json::Object(column.options().clone()).to_string()));
+    }
+    if let Some(metadata) = &facts_of.metadata {
+        lines.push(("metadata", metadata.to_string()));
+    }
+    Ok(facts(&lines))
+}
+
+fn column_json(column: &ColumnSummary) -> Json {
+    json!({
+        "name": column.name, "htype": column.htype, "dtype": column.dtype, "samples": column.samples,
+        "shape_min": column.shape_range.as_ref().map(|(least, _)| least),
+        "shape_max": column.shape_range.as_ref().map(|(_, most)| most),
+        "compression": column.compression, "stored_bytes": column.stored_bytes,
+    })
+}
+
+fn dtype(column: &ColumnSummary) -> String {
+    if column.dtype.is_empty() { "-".to_owned() } else { column.dtype.clone() }
+}
+
+/// `(32..500, 20..600, 3)`: the least and the greatest size of each axis.
+fn shapes(column: &ColumnSummary) -> String {
+    let Some((least, most)) = &column.shape_range else { return "-".to_owned() };
+    let size = |(least, most): (&u64, &u64)| match least == most {
+        true => least.to_string(),
+        false => format!("{least}..{most}"),
+    };
+    match &least.iter().zip(most).map(size).collect::<Vec<_>>()[..] {
+        [size] => format!("({size},)"),
+        sizes => format!("({})", sizes.join(", ")),
+    }
+}
+
+/// A line per column, and what would make reading faster.
+fn of_columns(summary: &Summary) -> String {
+    let titles = ["COLUMN", "TYPE", "DTYPE", "COUNT", "SHAPES", "COMPRESSION", "STORED"].map(str::to_owned);
+    let row = |column: &ColumnSummary| {
+        vec![
+            column.name.clone(),
+            column.htype.clone(),
+            dtype(column),
+            number(column.samples),
+            shapes(column),
+            column.compression.clone(),
+            size(column.stored_bytes),
+        ]
+    };
+    let rows: Vec<Vec<String>> =
+        std::iter::once(titles.to_vec()).chain(summary.columns.iter().map(row)).collect();
+    use Side::{Left, Right};
+    let table = columns(&[Left, Left, Left, Right, Left, Left, Right], &rows);
+    let advice: String = summary.advice.iter().map(|advice| format!("\nadvice: {advice}\n")).collect();
+    format!("\n{table}{advice}")
 }
 
 fn with_version(mut json: Json, table: &Table) -> Json {
@@ -76,27 +163,41 @@ fn layout(info: &TensorInfo) -> String {
     }
 }
 
-fn of_dataset(url: &str, table: &Table) -> String {
+fn of_dataset(url: &str, table: &Table, summary: Option<&Summary>) -> String {
     let (files, bytes) = table.files();
-    let mut lines = vec![
-        ("url", url.to_owned()),
-        ("version", table.version().to_string()),
-        ("tensors", table.names().len().to_string()),
+    let mut lines = vec![("url", url.to_owned()), ("version", table.version().to_string())];
+    if let Some(summary) = summary {
+        lines.push(("rows", number(summary.rows)));
+        lines.push(("columns", summary.columns.len().to_string()));
+    }
+    lines.extend([
+        ("tensors", tensors(table).to_string()),
         ("files", files.to_string()),
         ("stored", size(bytes)),
         ("format", FORMAT.to_string()),
-    ];
+    ]);
     let metadata = table.metadata();
     if metadata.as_object().is_some_and(|object| !object.is_empty()) {
         lines.push(("metadata", metadata.to_string()));
     }
-    facts(&lines)
+    facts(&lines) + &summary.map(of_columns).unwrap_or_default()
 }
 
-fn dataset_json(url: &str, table: &Table) -> Json {
+/// How many tensors are no columns.
+fn tensors(table: &Table) -> usize {
+    table.names().iter().filter(|name| !table.is_column(name)).count()
+}
+
+fn dataset_json(url: &str, table: &Table, summary: Option<&Summary>) -> Json {
     let (files, bytes) = table.files();
-    json!({
-        "url": url, "version": table.version(), "tensors": table.names().len(), "files": files,
+    let mut json = json!({
+        "url": url, "version": table.version(), "tensors": tensors(table), "files": files,
         "stored_bytes": bytes, "format": FORMAT, "metadata": table.metadata(),
-    })
+    });
+    if let Some(summary) = summary {
+        json["rows"] = json!(summary.rows);
+        json["columns"] = summary.columns.iter().map(column_json).collect();
+        json["advice"] = json!(summary.advice);
+    }
+    json
 }

@@ -4,8 +4,11 @@ mod compact;
 mod completions;
 mod create;
 mod doctor;
+mod export;
 mod get;
+mod head;
 mod history;
+mod import;
 mod info;
 mod ls;
 mod mv;
@@ -14,6 +17,8 @@ mod rm;
 
 use std::collections::BTreeMap;
 
+use lacus_dataset::Dataset;
+use lacus_exchange::Report;
 use lacus_io::{Store, World};
 use lacus_layout::Header;
 use lacus_table::{At, Table, TensorInfo, WriteOptions};
@@ -21,7 +26,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
-use crate::output::{Bar, Output, percent};
+use crate::output::{Bar, Output, number, percent};
 use crate::stop::Stop;
 
 /// Runs the command that was asked for.
@@ -33,6 +38,9 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Create(args) => create::run(&context, args).await,
         Command::Put(args) => put::run(&context, *args).await,
         Command::Get(args) => context.stop.or(get::run(&context, args)).await,
+        Command::Import(args) => import::run(&context, args).await,
+        Command::Export(args) => context.stop.or(export::run(&context, args)).await,
+        Command::Head(args) => context.stop.or(head::run(&context, args)).await,
         Command::Ls(args) => context.stop.or(ls::run(&context, args)).await,
         Command::Info(args) => context.stop.or(info::run(&context, args)).await,
         Command::Rm(args) => rm::run(&context, args).await,
@@ -59,6 +67,10 @@ impl Context {
     async fn open(&self, url: &str, at: At) -> Result<Table, Failure> {
         let open = async { Ok(Table::open(self.store(url)?, World::real(), at).await?) };
         self.stop.or(open).await
+    }
+
+    async fn open_dataset(&self, url: &str, at: At) -> Result<Dataset, Failure> {
+        Ok(Dataset::new(self.open(url, at).await?))
     }
 
     fn write_options(&self, durable: bool, bar: &Bar) -> WriteOptions {
@@ -110,4 +122,41 @@ fn tensor_json(info: &TensorInfo) -> Json {
         Layout::DenseChunks { .. } | Layout::Coordinates => {}
     }
     json
+}
+
+/// Things left out that are told one by one; of more there is a number.
+const TOLD: usize = 10;
+
+/// What an import or export left out, for people; empty if nothing.
+fn left_out(report: &Report) -> String {
+    if report.skipped_total == 0 {
+        return String::new();
+    }
+    let told = report.skipped.iter().take(TOLD).map(|(place, why)| format!("  {place}: {why}\n"));
+    let told: String = told.collect();
+    let more = match report.skipped_total.saturating_sub(TOLD as u64) {
+        0 => String::new(),
+        more => format!("  ... and {} more\n", number(more)),
+    };
+    format!("left out {}:\n{told}{more}", number(report.skipped_total))
+}
+
+/// What an import or export did, for programs.
+fn report_json(report: &Report) -> Json {
+    let skipped: Vec<Json> =
+        report.skipped.iter().map(|(place, why)| json!({"place": place, "why": why})).collect();
+    json!({
+        "rows": report.rows, "bytes": report.bytes, "columns": report.columns,
+        "skipped": skipped, "skipped_total": report.skipped_total,
+    })
+}
+
+/// A shape with sizes that may be open: `(?, ?, 3)`.
+fn open_shape(shape: &[Option<u64>]) -> String {
+    let sizes: Vec<String> =
+        shape.iter().map(|size| size.map_or_else(|| "?".to_owned(), |size| size.to_string())).collect();
+    match &sizes[..] {
+        [size] => format!("({size},)"),
+        sizes => format!("({})", sizes.join(", ")),
+    }
 }

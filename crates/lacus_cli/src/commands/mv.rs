@@ -1,4 +1,4 @@
-//! `lacus mv`: renames a tensor.
+//! `lacus mv`: renames a tensor or a column.
 
 use lacus_table::{At, ErrorKind};
 use serde_json::json;
@@ -15,7 +15,11 @@ pub(crate) async fn run(context: &Context, args: MvArgs) -> Result<(), Failure> 
         return Err(taken.hint("`lacus rm` removes it"));
     }
     let bar = context.output.bar("mv");
-    let version = table.rename(&from, &to, &context.write_options(false, &bar)).await?;
+    let options = context.write_options(false, &bar);
+    let version = match table.is_column(&from) && from != to {
+        true => table.rename_column(&from, &to, &options).await?,
+        false => table.rename(&from, &to, &options).await?,
+    };
     drop(bar);
     context.output.done(
         || json!({"version": version, "from": from, "to": to}),

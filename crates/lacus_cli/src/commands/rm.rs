@@ -1,4 +1,4 @@
-//! `lacus rm`: removes tensors, all in one version.
+//! `lacus rm`: removes tensors and columns, all in one version.
 
 use lacus_table::At;
 use serde_json::json;

@@ -2,8 +2,22 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 11] =
-    ["create", "put", "get", "ls", "info", "rm", "mv", "history", "compact", "doctor", "completions"];
+const COMMANDS: [&str; 14] = [
+    "create",
+    "put",
+    "get",
+    "import",
+    "export",
+    "head",
+    "ls",
+    "info",
+    "rm",
+    "mv",
+    "history",
+    "compact",
+    "doctor",
+    "completions",
+];
 
 #[test]
 fn of_every_command() {
@@ -19,7 +33,7 @@ fn of_every_command() {
         let longest = help.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= 100, "{command}: a line of {longest}");
     }
-    for command in ["get", "ls", "info", "history", "doctor"] {
+    for command in ["get", "export", "head", "ls", "info", "history", "doctor"] {
         assert!(sandbox.lacus([command, "-h"]).ok().contains("--at"), "{command}");
     }
 }

@@ -11,5 +11,6 @@ mod help_has_examples;
 mod object_stores_work_too;
 mod old_versions_stay_readable;
 mod results_are_json_when_asked;
+mod samples_come_in_and_go_out;
 mod slices_are_numpys;
 mod what_people_see;

@@ -1,0 +1,448 @@
+//! Samples as plain Arrow columns that any engine reads, and what of a column they cannot say.
+//!
+//! | sample | Arrow |
+//! |---|---|
+//! | a scalar | its type (halves as float32) |
+//! | a class | its number, and its name in `<column>_name` |
+//! | text | string |
+//! | JSON, lists, tags | string |
+//! | media | binary |
+//! | an array of one axis | list |
+//! | any other array | list of its elements in C order, and its shape in `<column>_shape` |
+//! | polygons | list of outlines, each a list of points, each a list of numbers |
+//! | sequences of texts, of pictures or sound | list of strings, list of binary |
+//!
+//! Sequences of other things and complex numbers have no plain form. What else a column is stands in the metadata of its
+//! field, under `lacus`: our own import makes the same column of it again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BinaryBuilder, BooleanArray, LargeListArray, ListArray, ListBuilder, StringBuilder,
+    make_array,
+};
+use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use lacus_dataset::{Base, Column, ColumnSpec};
+use lacus_tensor::DType;
+use serde_json::{Value as Json, json};
+
+use crate::cell::Cell;
+use crate::exporter::OutColumn;
+use crate::folder::class_name;
+
+/// The key of our metadata in a field's.
+pub(crate) const FIELD_KEY: &str = "lacus";
+
+/// How a column becomes Arrow columns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Plain {
+    Scalar(DType),
+    Class(DType),
+    Text,
+    Media,
+    List(DType),
+    Flat(DType),
+    Polygons(DType),
+    Texts,
+    Files,
+}
+
+/// Which engines shall read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Those that read Parquet.
+    Parquet,
+    /// Those that read Delta tables, which have no unsigned numbers.
+    Delta,
+}
+
+impl Plain {
+    /// The plain form of a column; fails with why there is none.
+    pub(crate) fn of(column: &Column) -> Result<Plain, String> {
+        let htype = column.htype();
+        let media =
+            [Base::Image, Base::ImageGray, Base::Video, Base::Audio, Base::Dicom].contains(&htype.base);
+        let text = matches!(htype.base, Base::Text | Base::Json | Base::List | Base::Tag);
+        let dtype = || match column.dtype() {
+            Some(dtype) if dtype.is_complex() => Err(format!("{dtype} has no plain form")),
+            Some(dtype) => Ok(dtype),
+            // No sample has come yet.
+            None => Ok(DType::F64),
+        };
+        if htype.sequence {
+            return match htype.base {
+                Base::Text => Ok(Plain::Texts),
+                Base::Image | Base::ImageGray | Base::Audio => Ok(Plain::Files),
+                _ => Err(format!("{htype} has no plain form")),
+            };
+        }
+        Ok(match column.shape() {
+            _ if media => Plain::Media,
+            _ if text => Plain::Text,
+            _ if htype.base == Base::Polygon => Plain::Polygons(dtype()?),
+            Some([]) if htype.base == Base::ClassLabel && !column.class_names().is_empty() => {
+                Plain::Class(dtype()?)
+            }
+            Some([]) => Plain::Scalar(dtype()?),
+            Some([_]) => Plain::List(dtype()?),
+            _ => Plain::Flat(dtype()?),
+        })
+    }
+
+    fn data_type(&self, dialect: Dialect) -> DataType {
+        match self {
+            Plain::Scalar(dtype) | Plain::Class(dtype) => plain_type(*dtype, dialect),
+            Plain::Text => DataType::Utf8,
+            Plain::Media => DataType::Binary,
+            Plain::List(dtype) | Plain::Flat(dtype) => list_of(plain_type(*dtype, dialect)),
+            Plain::Polygons(dtype) => list_of(list_of(list_of(plain_type(*dtype, dialect)))),
+            Plain::Texts => list_of(DataType::Utf8),
+            Plain::Files => list_of(DataType::Binary),
+        }
+    }
+}
+
+fn element(of: DataType) -> FieldRef {
+    Arc::new(Field::new("element", of, true))
+}
+
+fn list_of(of: DataType) -> DataType {
+    DataType::List(element(of))
+}
+
+/// The type that engines know.
+fn plain_type(dtype: DType, dialect: Dialect) -> DataType {
+    match (dtype, dialect) {
+        (DType::F16 | DType::BF16, _) => DataType::Float32,
+        (DType::U8, Dialect::Delta) => DataType::Int16,
+        (DType::U16, Dialect::Delta) => DataType::Int32,
+        (DType::U32, Dialect::Delta) => DataType::Int64,
+        (DType::U64, Dialect::Delta) => DataType::Decimal128(20, 0),
+        _ => arrow_type(dtype),
+    }
+}
+
+/// The Arrow type of the same bits; float32 for bfloat16, which Arrow lacks.
+pub(crate) fn arrow_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::I8 => DataType::Int8,
+        DType::I16 => DataType::Int16,
+        DType::I32 => DataType::Int32,
+        DType::I64 => DataType::Int64,
+        DType::U8 => DataType::UInt8,
+        DType::U16 => DataType::UInt16,
+        DType::U32 => DataType::UInt32,
+        DType::U64 => DataType::UInt64,
+        DType::F16 => DataType::Float16,
+        DType::F32 | DType::BF16 => DataType::Float32,
+        DType::F64 | DType::C64 | DType::C128 => DataType::Float64,
+    }
+}
+
+/// The dtype of the same bits, for Arrow's numbers.
+pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
+    Some(match data_type {
+        DataType::Boolean => DType::Bool,
+        DataType::Int8 => DType::I8,
+        DataType::Int16 => DType::I16,
+        DataType::Int32 => DType::I32,
+        DataType::Int64 => DType::I64,
+        DataType::UInt8 => DType::U8,
+        DataType::UInt16 => DType::U16,
+        DataType::UInt32 => DType::U32,
+        DataType::UInt64 => DType::U64,
+        DataType::Float16 => DType::F16,
+        DataType::Float32 => DType::F32,
+        DataType::Float64 => DType::F64,
+        _ => return None,
+    })
+}
+
+/// The fields of a column.
+pub(crate) fn fields(name: &str, column: &OutColumn, plain: &Plain, dialect: Dialect) -> Vec<Field> {
+    let main = Field::new(name, plain.data_type(dialect), true);
+    let note = |note: Json| HashMap::from([(FIELD_KEY.to_owned(), note.to_string())]);
+    let of_main = describe(&column.column, matches!(plain, Plain::Flat(_)).then(|| format!("{name}_shape")));
+    let mut fields = vec![main.with_metadata(note(of_main))];
+    let companion = |field: Field| field.with_metadata(note(json!({"of": name})));
+    match plain {
+        Plain::Flat(_) => {
+            fields.push(companion(Field::new(format!("{name}_shape"), list_of(DataType::Int64), true)))
+        }
+        Plain::Class(_) => fields.push(companion(Field::new(format!("{name}_name"), DataType::Utf8, true))),
+        _ => {}
+    }
+    fields
+}
+
+/// What our own import needs to make the same column.
+fn describe(column: &Column, shape_column: Option<String>) -> Json {
+    // Links go out as what they lead to.
+    let mut note = json!({
+        "htype": column.resolved().htype().to_string(),
+        "options": column.options(),
+        "compression": column.compression().to_string(),
+    });
+    if let Some(dtype) = column.dtype() {
+        note["dtype"] = json!(dtype.name());
+    }
+    let text =
+        matches!(column.htype().base, Base::Text | Base::Json | Base::List | Base::Tag | Base::Polygon);
+    if let Some(shape) = column.shape().filter(|_| !text) {
+        note["shape"] = json!(shape);
+    }
+    if let Some(name) = shape_column {
+        note["shape_column"] = json!(name);
+    }
+    note
+}
+
+/// What the metadata of a field says.
+pub(crate) enum Note {
+    /// It is a column of this kind, whose shapes are in another one.
+    Column(Box<ColumnSpec>, Option<String>),
+    /// It belongs to a column.
+    Companion,
+    /// It was written by somebody else.
+    None,
+}
+
+impl Note {
+    pub(crate) fn of(field: &Field) -> Note {
+        let Some(text) = field.metadata().get(FIELD_KEY) else { return Note::None };
+        let Ok(note) = serde_json::from_str::<Json>(text) else { return Note::None };
+        if note.get("of").is_some() {
+            return Note::Companion;
+        }
+        let text = |key: &str| note.get(key).and_then(Json::as_str).map(str::to_owned);
+        let spec = ColumnSpec {
+            htype: text("htype"),
+            dtype: text("dtype").and_then(|dtype| dtype.parse().ok()),
+            shape: note.get("shape").and_then(|shape| serde_json::from_value(shape.clone()).ok()),
+            compression: text("compression"),
+            options: note.get("options").and_then(Json::as_object).cloned().unwrap_or_default(),
+        };
+        match spec.htype {
+            Some(_) => Note::Column(Box::new(spec), text("shape_column")),
+            None => Note::None,
+        }
+    }
+}
+
+/// The Arrow columns of some samples, as many as there are fields.
+pub(crate) fn arrays(
+    column: &OutColumn,
+    plain: &Plain,
+    dialect: Dialect,
+    cells: &[Cell],
+) -> Result<Vec<ArrayRef>, String> {
+    let wrong = |error: arrow::error::ArrowError| error.to_string();
+    Ok(match plain {
+        Plain::Scalar(dtype) | Plain::Class(dtype) => {
+            let mut bytes = Vec::with_capacity(cells.len() * dtype.size_bytes());
+            let present: Vec<bool> = cells.iter().map(|cell| cell.elements().is_some()).collect();
+            for cell in cells {
+                match cell.elements() {
+                    Some((_, _, element)) => bytes.extend_from_slice(element),
+                    None => bytes.extend(std::iter::repeat_n(0, dtype.size_bytes())),
+                }
+            }
+            let values = numbers(*dtype, &bytes, Some(NullBuffer::from(present)))?;
+            let mut all = vec![cast(&values, &plain_type(*dtype, dialect)).map_err(wrong)?];
+            if matches!(plain, Plain::Class(_)) {
+                let mut names = StringBuilder::new();
+                for cell in cells {
+                    names.append_option(cell.as_int().map(|number| class_name(&column.column, number)));
+                }
+                all.push(Arc::new(names.finish()));
+            }
+            all
+        }
+        Plain::Text => {
+            let mut texts = StringBuilder::new();
+            for cell in cells {
+                match cell {
+                    Cell::Text(text) => texts.append_value(text),
+                    Cell::Json(value) => texts.append_value(value.to_string()),
+                    _ => texts.append_null(),
+                }
+            }
+            vec![Arc::new(texts.finish())]
+        }
+        Plain::Media => {
+            let mut files = BinaryBuilder::new();
+            for cell in cells {
+                match cell {
+                    Cell::Media(bytes) => files.append_value(bytes),
+                    _ => files.append_null(),
+                }
+            }
+            vec![Arc::new(files.finish())]
+        }
+        Plain::List(dtype) => vec![flat(*dtype, dialect, cells)?],
+        Plain::Flat(dtype) => {
+            let mut shapes =
+                ListBuilder::new(arrow::array::Int64Builder::new()).with_field(element(DataType::Int64));
+            for cell in cells {
+                match cell.elements() {
+                    Some((_, dims, _)) => shapes.append_value(dims.iter().map(|size| Some(*size as i64))),
+                    None => shapes.append_null(),
+                }
+            }
+            vec![flat(*dtype, dialect, cells)?, Arc::new(shapes.finish())]
+        }
+        Plain::Polygons(dtype) => vec![polygons(*dtype, dialect, cells)?],
+        Plain::Texts => {
+            let mut lists = ListBuilder::new(StringBuilder::new()).with_field(element(DataType::Utf8));
+            for cell in cells {
+                let Cell::List(items) = cell else {
+                    lists.append_null();
+                    continue;
+                };
+                for item in items {
+                    match item {
+                        Cell::Text(text) => lists.values().append_value(text),
+                        _ => lists.values().append_null(),
+                    }
+                }
+                lists.append(true);
+            }
+            vec![Arc::new(lists.finish())]
+        }
+        Plain::Files => {
+            let mut lists = ListBuilder::new(BinaryBuilder::new()).with_field(element(DataType::Binary));
+            for cell in cells {
+                let Cell::List(items) = cell else {
+                    lists.append_null();
+                    continue;
+                };
+                for item in items {
+                    match item {
+                        Cell::Media(bytes) => lists.values().append_value(bytes),
+                        _ => lists.values().append_null(),
+                    }
+                }
+                lists.append(true);
+            }
+            vec![Arc::new(lists.finish())]
+        }
+    })
+}
+
+/// Elements as an Arrow array of the same bits.
+fn numbers(dtype: DType, bytes: &[u8], nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
+    if dtype == DType::Bool {
+        let values = bytes.iter().map(|byte| *byte != 0).collect::<Vec<bool>>();
+        return Ok(Arc::new(BooleanArray::new(values.into(), nulls)));
+    }
+    let widened: Vec<u8>;
+    let bytes = match dtype {
+        // The upper half of a float32.
+        DType::BF16 => {
+            widened = bytes.as_chunks::<2>().0.iter().flat_map(|[low, high]| [0, 0, *low, *high]).collect();
+            &widened
+        }
+        _ => bytes,
+    };
+    let data_type = arrow_type(dtype);
+    let length = bytes.len() / data_type.primitive_width().unwrap_or(1);
+    // Arrow wants its numbers aligned.
+    let mut buffer = MutableBuffer::new(bytes.len());
+    buffer.extend_from_slice(bytes);
+    let data = arrow::array::ArrayData::builder(data_type)
+        .len(length)
+        .nulls(nulls)
+        .add_buffer(Buffer::from(buffer))
+        .build();
+    data.map(make_array).map_err(|error| error.to_string())
+}
+
+/// The elements of each sample as a list.
+fn flat(dtype: DType, dialect: Dialect, cells: &[Cell]) -> Result<ArrayRef, String> {
+    let mut bytes = Vec::new();
+    let mut lengths = Vec::with_capacity(cells.len());
+    let mut present = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let found = cell.elements();
+        present.push(found.is_some());
+        let (_, _, elements) = found.unwrap_or((dtype, &[], &[]));
+        lengths.push(elements.len() / dtype.size_bytes());
+        bytes.extend_from_slice(elements);
+    }
+    let to = plain_type(dtype, dialect);
+    let values = cast(&numbers(dtype, &bytes, None)?, &to).map_err(|error| error.to_string())?;
+    list(values, to, &lengths, Some(present))
+}
+
+/// Lists of these lengths. More elements than 32 bits count are an error.
+fn list(
+    values: ArrayRef,
+    of: DataType,
+    lengths: &[usize],
+    present: Option<Vec<bool>>,
+) -> Result<ArrayRef, String> {
+    if i32::try_from(values.len()).is_err() {
+        return Err(format!("{} elements are too many for one batch of lists", values.len()));
+    }
+    let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+    let lists = ListArray::try_new(element(of), offsets, values, present.map(NullBuffer::from));
+    Ok(Arc::new(lists.map_err(|error| error.to_string())?))
+}
+
+fn polygons(dtype: DType, dialect: Dialect, cells: &[Cell]) -> Result<ArrayRef, String> {
+    let (mut bytes, mut coordinates, mut points, mut outlines) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let present: Vec<bool> = cells.iter().map(|cell| matches!(cell, Cell::List(_))).collect();
+    for cell in cells {
+        let Cell::List(found) = cell else {
+            outlines.push(0);
+            continue;
+        };
+        outlines.push(found.len());
+        for outline in found {
+            let Some((_, &[count, width], elements)) = outline.elements() else {
+                return Err("an outline that is no list of points".to_owned());
+            };
+            points.push(count as usize);
+            coordinates.extend(std::iter::repeat_n(width as usize, count as usize));
+            bytes.extend_from_slice(elements);
+        }
+    }
+    let to = plain_type(dtype, dialect);
+    let values = cast(&numbers(dtype, &bytes, None)?, &to).map_err(|error| error.to_string())?;
+    let values = list(values, to.clone(), &coordinates, None)?;
+    let values = list(values, list_of(to.clone()), &points, None)?;
+    list(values, list_of(list_of(to)), &outlines, Some(present))
+}
+
+/// The bytes of Arrow's numbers, as our dtype of the same bits has them. Nulls are zeros or anything.
+pub(crate) fn elements(array: &ArrayRef) -> Option<(DType, Vec<u8>)> {
+    let dtype = dtype_of(array.data_type())?;
+    if dtype == DType::Bool {
+        let values = array.as_any().downcast_ref::<BooleanArray>()?.values();
+        return Some((dtype, values.iter().map(u8::from).collect()));
+    }
+    let data = array.to_data();
+    let (width, offset) = (dtype.size_bytes(), data.offset());
+    let bytes = data.buffers().first()?.as_slice();
+    Some((dtype, bytes[offset * width..(offset + data.len()) * width].to_vec()))
+}
+
+/// The items of a list, whichever kind of list it is; `None` where there is none.
+pub(crate) fn list_item(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+    if array.is_null(row) {
+        return None;
+    }
+    let any = array.as_any();
+    if let Some(lists) = any.downcast_ref::<ListArray>() {
+        return Some(lists.value(row));
+    }
+    if let Some(lists) = any.downcast_ref::<LargeListArray>() {
+        return Some(lists.value(row));
+    }
+    any.downcast_ref::<arrow::array::FixedSizeListArray>().map(|lists| lists.value(row))
+}
