@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, Summary};
+use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, Summary};
 use lacus_io::World;
 use lacus_media::{Limits, decode, probe};
 use lacus_sample::Column as SampleColumn;
@@ -15,7 +15,7 @@ use crate::array::into_array;
 use crate::convert::{dtype, json, on_error, tuple};
 use crate::errors::{invalid, raise_dataset};
 use crate::handle::{Handle, StorageOptions, store};
-use crate::samples::{Held, python};
+use crate::samples::{Held, Wanted, python};
 use crate::selection::indices;
 
 /// What is known of a column without reading it.
@@ -68,6 +68,21 @@ type SummaryRow = (String, String, String, u64, Option<(Vec<u64>, Vec<u64>)>, St
 
 /// Reads of fewer samples than this run on the calling thread.
 const SHORT_ROWS: usize = 64;
+
+/// The same exception, with the place of the value in front.
+fn in_row(py: Python<'_>, column: &str, row: usize, error: PyErr) -> PyErr {
+    prefixed(py, format!("column {column:?}, row {row}: "), error)
+}
+
+fn prefixed(py: Python<'_>, place: String, error: PyErr) -> PyErr {
+    let message = format!("{place}{}", error.value(py));
+    let class = error.get_type(py);
+    let is_ours = class.module().is_ok_and(|module| module.to_string().starts_with("lacus"));
+    match is_ours {
+        true => PyErr::from_type(class, (message,)),
+        false => invalid(py, message),
+    }
+}
 
 /// Sub-sample indices: `None` for whole samples.
 fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus_tensor::Index>> {
@@ -130,7 +145,9 @@ impl Rows {
         let dtype = dtype_name.map(|name| dtype(py, &name)).transpose()?;
         let spec = ColumnSpec { htype, dtype, shape, compression, options };
         let metadata = metadata.map(|text| json(py, text)).transpose()?;
-        let held = Held::new(default, is_sequence)?;
+        let wanted = Wanted { several: is_sequence, dtype: spec.dtype };
+        let held = Held::new(default, wanted)
+            .map_err(|error| prefixed(py, format!("column {name:?}: default: "), error))?;
         let sample = match &held {
             Held::Missing => None,
             held => Some(held.sample()?),
@@ -175,24 +192,55 @@ impl Rows {
     ) -> PyResult<(u64, u64, Vec<(u64, String)>)> {
         let on_error = on_error(py, on_error_text)?;
         let mut held: Vec<(String, Vec<Held<'_>>)> = Vec::with_capacity(columns.len());
+        // Values that are no samples at all: the row, and why.
+        let mut bad: BTreeMap<usize, String> = BTreeMap::new();
         for (name, samples) in &columns {
             let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
-            let column = known.map_err(|error| raise_dataset(py, &error))?;
-            let several = column.htype().sequence;
-            let items = samples.try_iter()?.map(|item| Held::new(&item?, several));
-            held.push((name.clone(), items.collect::<PyResult<_>>()?));
+            let wanted = Wanted::by(&*known.map_err(|error| raise_dataset(py, &error))?);
+            let mut items = Vec::new();
+            for (row, item) in samples.try_iter()?.enumerate() {
+                match Held::new(&item?, wanted) {
+                    Ok(item) => items.push(item),
+                    Err(error) => {
+                        let error = in_row(py, name, row, error);
+                        if on_error == OnError::Raise {
+                            return Err(error);
+                        }
+                        bad.entry(row).or_insert(error.value(py).to_string());
+                        items.push(Held::Missing);
+                    }
+                }
+            }
+            held.push((name.clone(), items));
         }
+        let lengths = held.iter().map(|(_, items)| items.len());
+        let same_length = lengths.clone().min() == lengths.max();
+        let kept: Vec<usize> = match held.first() {
+            Some((_, items)) => (0..items.len()).filter(|row| !bad.contains_key(row)).collect(),
+            None => Vec::new(),
+        };
         let mut rows = Extend { columns: Vec::with_capacity(held.len()), on_error };
         for (name, items) in &held {
-            let samples = items.iter().map(Held::sample).collect::<PyResult<_>>()?;
+            // Lengths that differ are told by whoever looks at all columns.
+            let samples: Vec<_> = match same_length && !bad.is_empty() {
+                true => kept.iter().map(|row| items[*row].sample()).collect::<PyResult<_>>()?,
+                false => items.iter().map(Held::sample).collect::<PyResult<_>>()?,
+            };
             rows.columns.push((name.clone(), samples));
         }
         let extended =
             self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
                 dataset.extend(rows, options).await
             })?;
-        let skipped = extended.skipped.into_iter().map(|skipped| (skipped.row, skipped.error.to_string()));
-        Ok((extended.version, extended.rows, skipped.collect()))
+        let place = |row: u64| if bad.is_empty() { row } else { kept[row as usize] as u64 };
+        let mut skipped: Vec<(u64, String)> = extended
+            .skipped
+            .into_iter()
+            .map(|skipped| (place(skipped.row), skipped.error.to_string()))
+            .collect();
+        skipped.extend(bad.iter().map(|(row, why)| (*row as u64, why.clone())));
+        skipped.sort();
+        Ok((extended.version, extended.rows, skipped))
     }
 
     /// Replaces samples of a column.
@@ -206,9 +254,12 @@ impl Rows {
         durable: bool,
     ) -> PyResult<u64> {
         let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
-        let several = known.map_err(|error| raise_dataset(py, &error))?.htype().sequence;
-        let held = samples.try_iter()?.map(|item| Held::new(&item?, several));
-        let held: Vec<Held<'_>> = held.collect::<PyResult<_>>()?;
+        let wanted = Wanted::by(&*known.map_err(|error| raise_dataset(py, &error))?);
+        let mut held: Vec<Held<'_>> = Vec::with_capacity(positions.len());
+        for (i, item) in samples.try_iter()?.enumerate() {
+            let row = positions.get(i).map_or(i, |position| *position as usize);
+            held.push(Held::new(&item?, wanted).map_err(|error| in_row(py, name, row, error))?);
+        }
         let samples = held.iter().map(Held::sample).collect::<PyResult<Vec<_>>>()?;
         self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
             dataset.update(name, &positions, samples, grow, options).await

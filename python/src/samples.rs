@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use lacus_sample::{Sample, Value};
+use lacus_sample::{Column, Form, Sample, Value};
 use lacus_tensor::DType;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
+};
 use serde_json::{Map, Value as Json};
 
 use crate::array::{into_array, tensor_ref};
@@ -25,21 +27,42 @@ pub(crate) enum Held<'py> {
     Several(Vec<Held<'py>>),
 }
 
+/// What a column makes of the values it is given.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// A list is several samples of one row.
+    pub several: bool,
+    /// The dtype of its elements, if it has some.
+    pub dtype: Option<DType>,
+}
+
+impl Wanted {
+    pub(crate) fn by(column: &Column) -> Wanted {
+        let dtype = column.dtype().filter(|_| column.form() != Form::Text);
+        Wanted { several: column.htype().sequence, dtype }
+    }
+}
+
 /// Nestings deeper than this are nobody's sample.
 const MAX_DEPTH: usize = 64;
 
 impl<'py> Held<'py> {
-    /// Looks at a value of Python's. `several`: a list is several samples of one row.
-    pub(crate) fn new(value: &Bound<'py, PyAny>, several: bool) -> PyResult<Held<'py>> {
+    /// Looks at a value of Python's.
+    pub(crate) fn new(value: &Bound<'py, PyAny>, wanted: Wanted) -> PyResult<Held<'py>> {
         let py = value.py();
+        let several = wanted.several;
         if value.is_none() {
             return Ok(Held::Missing);
         }
         if let Ok(array) = value.cast::<PyUntypedArray>() {
-            return match plain_dtype(array) {
+            // Kinds of arrays that mean more than their elements, such as masked ones, say what they are.
+            let plain = plain_dtype(array).filter(|_| value.is_exact_instance_of::<PyUntypedArray>());
+            return match plain {
                 Some(dtype) if !several => Ok(Held::Array(array.clone(), dtype)),
-                Some(_) if array.ndim() > 0 => Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?),
-                _ => Held::converted(value),
+                Some(_) if array.ndim() > 0 => {
+                    Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?, wanted)
+                }
+                _ => Held::converted(value, wanted),
             };
         }
         if let Ok(bytes) = value.cast::<PyBytes>() {
@@ -56,8 +79,8 @@ impl<'py> Held<'py> {
         if let Ok(items) = list {
             // Lists of plain things are one value; lists of arrays, files or links are several.
             return match several || items.iter().any(is_heavy) {
-                true => Held::listed(items),
-                false => Ok(Held::Json(json(value, 0)?)),
+                true => Held::listed(items, wanted),
+                false => Held::plain(value, wanted),
             };
         }
         let is_plain = value.is_instance_of::<PyBool>()
@@ -65,23 +88,37 @@ impl<'py> Held<'py> {
             || value.is_instance_of::<PyFloat>()
             || value.is_instance_of::<PyDict>();
         if is_plain {
-            return Ok(Held::Json(json(value, 0)?));
+            return Held::plain(value, wanted);
         }
-        Held::converted(value)
+        if value.is_instance_of::<PyMemoryView>() {
+            return Ok(Held::Bytes(py.get_type::<PyBytes>().call1((value,))?.cast_into()?));
+        }
+        Held::converted(value, wanted)
     }
 
-    fn listed(items: Vec<Bound<'py, PyAny>>) -> PyResult<Held<'py>> {
-        items.iter().map(|item| Held::new(item, false)).collect::<PyResult<_>>().map(Held::Several)
+    /// Numbers, lists and dicts. Infinities and NaN, which JSON lacks, become elements of the column's dtype.
+    fn plain(value: &Bound<'py, PyAny>, wanted: Wanted) -> PyResult<Held<'py>> {
+        let dtype = match wanted.dtype {
+            Some(dtype @ (DType::F16 | DType::F32 | DType::F64)) if has_no_json(value, 0) => dtype,
+            _ => return Ok(Held::Json(json(value, 0)?)),
+        };
+        let array = value.py().import("numpy")?.call_method1("asarray", (value, dtype.name()))?;
+        Ok(Held::Array(array.cast_into::<PyUntypedArray>()?, dtype))
+    }
+
+    fn listed(items: Vec<Bound<'py, PyAny>>, wanted: Wanted) -> PyResult<Held<'py>> {
+        let wanted = Wanted { several: false, ..wanted };
+        items.iter().map(|item| Held::new(item, wanted)).collect::<PyResult<_>>().map(Held::Several)
     }
 
     /// What says itself what it is (`lacus.read`, `lacus.link`), or becomes an array.
-    fn converted(value: &Bound<'py, PyAny>) -> PyResult<Held<'py>> {
+    fn converted(value: &Bound<'py, PyAny>, wanted: Wanted) -> PyResult<Held<'py>> {
         let py = value.py();
         if let Ok(own) = value.getattr("_lacus_sample") {
             let (kind, held): (String, Bound<'py, PyAny>) = own.call0()?.extract()?;
             return match kind.as_str() {
                 "link" => Ok(Held::Link(held.extract()?)),
-                _ => Held::new(&held, false),
+                _ => Held::new(&held, Wanted { several: false, ..wanted }),
             };
         }
         let what = format!("a {}", value.get_type().name()?);
@@ -108,6 +145,21 @@ impl<'py> Held<'py> {
 fn is_heavy(item: &Bound<'_, PyAny>) -> bool {
     let is_array = item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 0);
     is_array || item.is_instance_of::<PyBytes>() || item.hasattr("_lacus_sample").unwrap_or(false)
+}
+
+/// Whether a value is, or a list has, a float that JSON has no word for.
+fn has_no_json(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+    if let Ok(float) = value.cast::<PyFloat>() {
+        return !float.value().is_finite();
+    }
+    let in_list = |mut items: Box<dyn Iterator<Item = Bound<'_, PyAny>> + '_>| {
+        depth < MAX_DEPTH && items.any(|item| has_no_json(&item, depth + 1))
+    };
+    match (value.cast::<PyList>(), value.cast::<PyTuple>()) {
+        (Ok(list), _) => in_list(Box::new(list.iter())),
+        (_, Ok(tuple)) => in_list(Box::new(tuple.iter())),
+        _ => false,
+    }
 }
 
 /// The dtype of an array whose bits can be taken as they are.

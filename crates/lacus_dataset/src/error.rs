@@ -25,6 +25,16 @@ pub enum DatasetError {
         /// What is wrong.
         source: Box<SampleError>,
     },
+    /// Something else is wrong with a sample.
+    #[error("column {column:?}, row {row}: {source}")]
+    InRow {
+        /// The column.
+        column: String,
+        /// The row, as in [`DatasetError::Sample`].
+        row: u64,
+        /// What is wrong.
+        source: Box<DatasetError>,
+    },
     /// A column cannot be made, or be read, like this.
     #[error("column {column:?}: {source}")]
     Column {
@@ -83,6 +93,12 @@ pub enum DatasetError {
         /// What is allowed.
         allowed: String,
     },
+    /// A link leads to nothing.
+    #[error("link {url}: nothing is there")]
+    NoLinkTarget {
+        /// The link.
+        url: String,
+    },
     /// What a link leads to cannot be read.
     #[error("link {url}: {source}")]
     Link {
@@ -106,7 +122,8 @@ impl DatasetError {
             DatasetError::Table(error) => error.kind(),
             DatasetError::Tensor(error) => error.kind(),
             DatasetError::Sample { source, .. } | DatasetError::Column { source, .. } => source.kind(),
-            DatasetError::NoSuchColumn { .. } => ErrorKind::NotFound,
+            DatasetError::InRow { source, .. } => source.kind(),
+            DatasetError::NoSuchColumn { .. } | DatasetError::NoLinkTarget { .. } => ErrorKind::NotFound,
             DatasetError::NameTaken { .. } => ErrorKind::Conflict,
             DatasetError::IsArray { .. }
             | DatasetError::UnequalLengths { .. }
@@ -126,6 +143,7 @@ impl DatasetError {
             DatasetError::Table(error) => error.is_out_of_bounds(),
             DatasetError::Tensor(error) => error.is_out_of_bounds(),
             DatasetError::Sample { source, .. } => source.is_out_of_bounds(),
+            DatasetError::InRow { source, .. } => source.is_out_of_bounds(),
             DatasetError::OutOfBounds { .. } => true,
             _ => false,
         }
@@ -133,6 +151,10 @@ impl DatasetError {
 
     pub(crate) fn sample(column: &str, row: u64) -> impl FnOnce(SampleError) -> DatasetError {
         move |source| DatasetError::Sample { column: column.to_owned(), row, source: Box::new(source) }
+    }
+
+    pub(crate) fn in_row(column: &str, row: u64) -> impl FnOnce(DatasetError) -> DatasetError {
+        move |source| DatasetError::InRow { column: column.to_owned(), row, source: Box::new(source) }
     }
 
     pub(crate) fn column(column: &str) -> impl FnOnce(SampleError) -> DatasetError {

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::dataset::{Dataset, render};
 use crate::error::DatasetError;
+use crate::links::absolute;
 use crate::threads::map_in_parallel;
 
 /// What becomes of a call one of whose rows is wrong.
@@ -68,7 +69,7 @@ impl Dataset {
         let mut encoded: Vec<(String, Column, Vec<Stored<'_>>)> = Vec::with_capacity(rows.columns.len());
         let mut skipped: Vec<Skipped> = Vec::new();
         let mut left_out: BTreeSet<usize> = BTreeSet::new();
-        for (name, samples) in rows.columns {
+        for (name, mut samples) in rows.columns {
             let mut column = (*self.column(&name)?).clone();
             if let Some(dtype) = column.is_open().then(|| samples.iter().find_map(infer)).flatten() {
                 column = column.settle(dtype);
@@ -77,9 +78,10 @@ impl Dataset {
             }
             let mut failures: Vec<(usize, DatasetError)> = Vec::new();
             if column.htype().link {
-                for (row, sample) in samples.iter().enumerate() {
+                for (row, sample) in samples.iter_mut().enumerate() {
+                    make_absolute(sample);
                     if let Err(error) = self.check_links(sample).await {
-                        failures.push((row, error));
+                        failures.push((row, DatasetError::in_row(&name, row as u64)(error)));
                     }
                 }
             }
@@ -143,12 +145,10 @@ impl Dataset {
     pub(crate) async fn check_links(&self, sample: &Sample<'_>) -> Result<(), DatasetError> {
         let links: Vec<&str> = match sample {
             Sample::Link(url) => vec![url],
-            Sample::Text(url) => vec![url],
             Sample::Sequence(all) => all
                 .iter()
                 .filter_map(|sample| match sample {
                     Sample::Link(url) => Some(url.as_str()),
-                    Sample::Text(url) => Some(url),
                     _ => None,
                 })
                 .collect(),
@@ -158,6 +158,20 @@ impl Dataset {
             self.links().check(link).await?;
         }
         Ok(())
+    }
+}
+
+/// Makes texts that are given for links, and paths in them, links that mean the same everywhere.
+pub(crate) fn make_absolute(sample: &mut Sample<'_>) {
+    match sample {
+        Sample::Link(url) => *url = absolute(url),
+        Sample::Text(url) => *sample = Sample::Link(absolute(url)),
+        Sample::Json(serde_json::Value::Array(items)) if items.iter().all(serde_json::Value::is_string) => {
+            let links = items.iter().filter_map(serde_json::Value::as_str);
+            *sample = Sample::Sequence(links.map(|link| Sample::Link(absolute(link))).collect());
+        }
+        Sample::Sequence(all) => all.iter_mut().for_each(make_absolute),
+        _ => {}
     }
 }
 

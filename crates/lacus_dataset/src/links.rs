@@ -68,6 +68,9 @@ impl LinkRoots {
             decoded.to_str().map(|path| path.trim_start_matches('/').to_owned())
         });
         let path = path.ok_or_else(refused)?;
+        if !stays_inside(root, &path) {
+            return Err(refused());
+        }
         let mut stores = self.stores.lock().unwrap_or_else(|e| e.into_inner());
         let store = match stores.get(root) {
             Some(store) => store.clone(),
@@ -96,8 +99,30 @@ impl LinkRoots {
         let failed = |source: IoError| DatasetError::Link { url: link.to_owned(), source: Box::new(source) };
         match store.exists(&path).await.map_err(failed)? {
             true => Ok(()),
-            false => Err(DatasetError::Refused { op: "link", why: format!("nothing is there: {link}") }),
+            false => Err(DatasetError::NoLinkTarget { url: link.to_owned() }),
         }
+    }
+}
+
+/// Whether a path under a local root is there by itself, and not by a symbolic link that leads out of it.
+fn stays_inside(root: &str, path: &str) -> bool {
+    let Some(root) = Url::parse(root).ok().filter(|url| url.scheme() == "file") else { return true };
+    let Some(root) = root.to_file_path().ok().and_then(|root| root.canonicalize().ok()) else { return true };
+    match root.join(path).canonicalize() {
+        Ok(real) => real.starts_with(root),
+        // Nothing is there, which is found out later.
+        Err(_) => true,
+    }
+}
+
+/// A link as it is stored: a path is made absolute, so that it means the same wherever it is read.
+pub(crate) fn absolute(link: &str) -> String {
+    match link.contains("://") {
+        true => link.to_owned(),
+        false => match std::path::absolute(link) {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(_) => link.to_owned(),
+        },
     }
 }
 
@@ -138,6 +163,8 @@ mod tests {
         ] {
             assert!(matches!(links.resolve(&outside), Err(DatasetError::LinkRefused { .. })), "{outside}");
         }
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("ds/out")).unwrap();
+        assert!(matches!(links.resolve(&format!("{path}/ds/out")), Err(DatasetError::LinkRefused { .. })));
         links.allow(path, &BTreeMap::new()).unwrap();
         let (_, found) = links.resolve(&format!("file://{path}/with%20space.jpg")).unwrap();
         assert_eq!(found, "with space.jpg");

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use lacus_io::{Store, World};
-use lacus_sample::{Column, Form, Sample, Stored, encode};
+use lacus_sample::{Column, Form, Stored, decode_text, encode};
 use lacus_table::{
     BlobSample, BlobTile, ColumnValues, ColumnWrite, Put, Read, RowChange, Table, Wish, WriteOptions,
 };
@@ -27,7 +27,19 @@ impl Dataset {
         world: World,
         options: &WriteOptions,
     ) -> Result<Dataset, DatasetError> {
-        let mut copy = Dataset::new(Table::create(store, world).await?);
+        let mut copy = Dataset::new(Table::create(store.clone(), world.clone()).await?);
+        match self.copy_to(&mut copy, options).await {
+            Ok(()) => Ok(copy),
+            Err(error) => {
+                // Nothing half is left; that this may fail too is not what the caller asked.
+                drop(copy);
+                let _ = Table::delete(store, world).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn copy_to(&self, copy: &mut Dataset, options: &WriteOptions) -> Result<(), DatasetError> {
         let columns = self.columns()?;
         let headers = columns
             .iter()
@@ -47,7 +59,7 @@ impl Dataset {
             ..RowChange::default()
         };
         copy.table_mut().change_rows(change, options).await?;
-        self.copy_arrays(&mut copy, options).await?;
+        self.copy_arrays(copy, options).await?;
         let rows = self.len().await?;
         let stored: u64 = columns.iter().map(|facts| facts.stored_bytes).sum();
         let per_row = stored / rows.max(1);
@@ -67,7 +79,7 @@ impl Dataset {
             copy.table_mut().change_rows(change, options).await?;
             from += step;
         }
-        Ok(copy)
+        Ok(())
     }
 
     async fn copy_arrays(&self, copy: &mut Dataset, options: &WriteOptions) -> Result<(), DatasetError> {
@@ -128,14 +140,14 @@ impl Dataset {
             Form::Text if column.htype().link => {
                 let resolved = column.resolved();
                 let mut rows: Vec<(u64, Stored<'static>)> = Vec::new();
-                let all = self.stored_bytes(name, positions).await?;
-                for ((bytes, id), position) in all.into_iter().zip(new).zip(positions) {
-                    let Some(bytes) = bytes else { continue };
-                    let sample = Sample::Encoded(Cow::Owned(Vec::from(bytes)));
-                    rows.push((
-                        *id,
-                        encode(&resolved, sample).map_err(DatasetError::sample(name, *position))?,
-                    ));
+                let texts = self.table().read_texts(name, ids).await?;
+                for ((text, id), position) in texts.into_iter().zip(new).zip(positions) {
+                    let Some(text) = text else { continue };
+                    let wrong = || DatasetError::sample(name, *position);
+                    let link = decode_text(column, &text).map_err(wrong())?;
+                    let linked = self.linked(link).await.map_err(DatasetError::in_row(name, *position))?;
+                    let Ok(sample) = linked else { continue };
+                    rows.push((*id, encode(&resolved, sample).map_err(wrong())?));
                 }
                 Ok(column_write(name, &resolved, rows))
             }

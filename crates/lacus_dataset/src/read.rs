@@ -205,18 +205,9 @@ impl Dataset {
         value: Value,
         indices: &[Index],
     ) -> Result<Value, DatasetError> {
-        let sample = match value {
-            Value::Link(url) => Sample::Encoded(Vec::from(self.links().read(&url).await?).into()),
-            Value::Sequence(links) => {
-                let mut all = Vec::with_capacity(links.len());
-                for link in links {
-                    if let Value::Link(url) = link {
-                        all.push(Sample::Encoded(Vec::from(self.links().read(&url).await?).into()));
-                    }
-                }
-                Sample::Sequence(all)
-            }
-            other => return Ok(other),
+        let sample = match self.linked(value).await.map_err(DatasetError::in_row(name, position))? {
+            Ok(sample) => sample,
+            Err(other) => return Ok(other),
         };
         let wrong = |error| DatasetError::sample(name, position)(error);
         let mut column = column.clone();
@@ -235,6 +226,25 @@ impl Dataset {
             Stored::Text(text) => decode_text(&column, &text).map_err(wrong),
             stored => lacus_sample::decode_scalar(&column, &stored).map(Value::Tensor).map_err(wrong),
         }
+    }
+}
+
+impl Dataset {
+    /// What links lead to, as a sample; another value comes back as it is.
+    pub(crate) async fn linked(&self, value: Value) -> Result<Result<Sample<'static>, Value>, DatasetError> {
+        Ok(match value {
+            Value::Link(url) => Ok(Sample::Encoded(Vec::from(self.links().read(&url).await?).into())),
+            Value::Sequence(links) => {
+                let mut all = Vec::with_capacity(links.len());
+                for link in links {
+                    if let Value::Link(url) = link {
+                        all.push(Sample::Encoded(Vec::from(self.links().read(&url).await?).into()));
+                    }
+                }
+                Ok(Sample::Sequence(all))
+            }
+            other => Err(other),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::dataset::{Dataset, id_at, render};
 use crate::error::DatasetError;
-use crate::extend::{column_write, encode_all};
+use crate::extend::{column_write, encode_all, make_absolute};
 
 impl Dataset {
     /// Replaces samples of one column, in one version; nothing of other columns is touched. Where a row is named
@@ -18,7 +18,7 @@ impl Dataset {
         &mut self,
         name: &str,
         positions: &[u64],
-        samples: Vec<Sample<'_>>,
+        mut samples: Vec<Sample<'_>>,
         grow: bool,
         options: &WriteOptions,
     ) -> Result<u64, DatasetError> {
@@ -40,8 +40,9 @@ impl Dataset {
             change.headers.push((name.to_owned(), render(&column, metadata)));
         }
         if column.htype().link {
-            for sample in &samples {
-                self.check_links(sample).await?;
+            for (sample, position) in samples.iter_mut().zip(positions) {
+                make_absolute(sample);
+                self.check_links(sample).await.map_err(DatasetError::in_row(name, *position))?;
             }
         }
         let mut stored = Vec::with_capacity(samples.len());

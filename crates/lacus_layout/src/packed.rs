@@ -7,6 +7,7 @@
 //! byte 0      low half: encoding    0 plain    bytes of the numbers, little-endian, byte-shuffled
 //!                                   1 zstd     the same, as one zstd frame (RFC 8878)
 //!                                   2 pco      one wrapped pco chunk with one page (pcodec format 4.1)
+//!                                   3 varints  their length as a varint, one zstd frame of varints
 //!             high half: number     0 u8   1 u16   2 u32   3 u64   4 f32   5 f64
 //! varint      bytes that follow (LEB128)
 //! bytes

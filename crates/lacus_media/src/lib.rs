@@ -65,11 +65,14 @@ mod open;
 
 mod probe;
 
+mod end;
+
 mod decode;
 mod encode;
 
 pub use decode::{decode, decode_into, decode_region};
 pub use encode::{EncodeOptions, encode};
+pub use end::check_end;
 pub use error::{Cause, MediaError};
 pub use ffmpeg::ffmpeg;
 pub use format::{Family, Format};

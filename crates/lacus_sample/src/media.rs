@@ -57,6 +57,8 @@ pub(crate) fn encode_file<'a>(
             return encode_elements(column, family, Elements::owned(&tensor), rate);
         }
     }
+    // What is kept is not decoded now; that it is there to its end can be told all the same.
+    lacus_media::check_end(&bytes, format)?;
     Ok(Encoded::Piece(Piece { shape, codec: format.name(), bytes }))
 }
 

@@ -72,8 +72,9 @@ const SIZE_BLOCK_AIM: u64 = 128 << 10;
 /// Nonzeros looked at for each candidate.
 const SAMPLE: usize = 16 << 10;
 
-/// Another order than C order inside a block has to be this much smaller: decoding then has to sort.
-const WORTH_SORTING: f64 = 0.94;
+/// Another order than C order inside a block has to be this much smaller: writing and decoding then have to
+/// sort, which takes a third of their time.
+const WORTH_SORTING: f64 = 0.8;
 
 struct Chooser<'a> {
     tensor: &'a SparseTensor,

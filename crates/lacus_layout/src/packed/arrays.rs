@@ -3,7 +3,7 @@
 use lacus_tensor::DType;
 
 use crate::error::LayoutError;
-use crate::packed::frame::{Number, Packer, Plan, TRY_ALL_BELOW};
+use crate::packed::frame::{Number, Packer, Plan, TRY_ALL_BELOW, VARINTS};
 use crate::packed::reader::{FRAME_NUMBERS, Frame, Reader, bad};
 
 impl Packer {
@@ -17,7 +17,9 @@ impl Packer {
         for frame in ints.chunks(FRAME_NUMBERS) {
             let largest = frame.iter().copied().max().unwrap_or(0);
             let narrow = largest <= u64::from(u32::MAX);
-            if frame.len() < TRY_ALL_BELOW || plan.pco.is_none() || !narrow {
+            if matches!(plan, Plan::Varints) && frame.len() >= TRY_ALL_BELOW {
+                self.write_varints(frame, out)?;
+            } else if frame.len() < TRY_ALL_BELOW || !matches!(plan, Plan::Pco(_)) || !narrow {
                 match largest {
                     0..=0xff => self.write_narrow::<u8>(frame, plan, out)?,
                     0x100..=0xffff => self.write_narrow::<u16>(frame, plan, out)?,
@@ -155,6 +157,7 @@ impl Packer {
             let n = rest.min(FRAME_NUMBERS);
             let frame = reader.frame()?;
             match frame.code {
+                u64::CODE if frame.encoding == VARINTS => self.read_varints(&frame, n, ints)?,
                 u8::CODE => self.read_wide::<u8>(&frame, n, ints)?,
                 u16::CODE => self.read_wide::<u16>(&frame, n, ints)?,
                 u32::CODE => self.read_wide::<u32>(&frame, n, ints)?,

@@ -6,7 +6,7 @@ use pco::{ChunkConfig, DeltaSpec, ModeSpec};
 
 use crate::compress::{Compression, DEFAULT_ZSTD_LEVEL, Zstd, shuffle, unshuffle};
 use crate::error::LayoutError;
-use crate::packed::reader::{Frame, bad, write_varint};
+use crate::packed::reader::{Frame, Reader, bad, write_varint};
 
 /// Frames shorter than this are packed every way, the shortest result is kept.
 pub(crate) const TRY_ALL_BELOW: usize = 512;
@@ -14,6 +14,7 @@ pub(crate) const TRY_ALL_BELOW: usize = 512;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 const PCO: u8 = 2;
+pub(crate) const VARINTS: u8 = 3;
 
 /// A number an array may hold.
 pub(crate) trait Number: PcoNumber {
@@ -51,9 +52,13 @@ number!(f64, 5);
 
 /// How the arrays of one kind are packed, decided on a sample of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    /// pco with this configuration; none for zstd.
-    pub(crate) pco: Option<ChunkConfig>,
+pub(crate) enum Plan {
+    /// pco with this configuration.
+    Pco(ChunkConfig),
+    /// zstd after a byte shuffle.
+    Zstd,
+    /// Integers of as few bytes as they take, through zstd. Elements are packed as by [`Plan::Zstd`].
+    Varints,
 }
 
 /// How hard arrays are packed.
@@ -86,14 +91,18 @@ impl Effort {
 impl Plan {
     /// The same for counts, which have no modes.
     pub(crate) fn for_counts(&self) -> Plan {
-        let level = |config: &ChunkConfig| config.compression_level > Effort::Quick.level();
-        let effort = |config| if level(config) { Effort::Small } else { Effort::Quick };
-        Plan { pco: self.pco.as_ref().map(|config| classic(effort(config))) }
+        match self {
+            Plan::Pco(config) if config.compression_level > Effort::Quick.level() => {
+                Plan::plain(Effort::Small)
+            }
+            Plan::Pco(_) => Plan::plain(Effort::Quick),
+            Plan::Zstd | Plan::Varints => Plan::Zstd,
+        }
     }
 
     /// Numbers as they are.
     pub(crate) fn plain(effort: Effort) -> Plan {
-        Plan { pco: Some(classic(effort)) }
+        Plan::Pco(classic(effort))
     }
 }
 
@@ -130,14 +139,18 @@ impl Packer {
         self.squeezed.clear();
         // Neither packs a handful of bytes.
         if plain_len > 12 {
-            if plan.pco.is_some() || try_all {
-                let config = plan.pco.clone().unwrap_or_else(|| classic(Effort::Small));
+            let pco = match plan {
+                Plan::Pco(config) => Some(config.clone()),
+                _ => try_all.then(|| classic(Effort::Small)),
+            };
+            let is_pco = matches!(plan, Plan::Pco(_));
+            if let Some(config) = pco {
                 write_pco(numbers, &config, &mut self.squeezed)?;
                 if self.squeezed.len() < best.1 {
                     best = (PCO, self.squeezed.len());
                 }
             }
-            if plan.pco.is_none() || try_all {
+            if !is_pco || try_all {
                 self.shuffle(numbers);
                 self.zstd.compress(&self.shuffled, 1, &mut self.plain)?;
                 if self.plain.len() < best.1 {
@@ -156,6 +169,50 @@ impl Packer {
             }
         }
         Ok(())
+    }
+
+    /// Appends one frame of integers of as few bytes as they take.
+    pub(crate) fn write_varints(&mut self, ints: &[u64], out: &mut Vec<u8>) -> Result<(), LayoutError> {
+        self.shuffled.clear();
+        self.shuffled.reserve(2 * ints.len());
+        for int in ints {
+            // Most are of one byte.
+            match *int < 0x80 {
+                true => self.shuffled.push(*int as u8),
+                false => write_varint(*int, &mut self.shuffled),
+            }
+        }
+        self.zstd.compress(&self.shuffled, 1, &mut self.squeezed)?;
+        let mut length = Vec::with_capacity(5);
+        write_varint(self.shuffled.len() as u64, &mut length);
+        out.push(VARINTS | u64::CODE << 4);
+        write_varint((length.len() + self.squeezed.len()) as u64, out);
+        out.extend_from_slice(&length);
+        out.extend_from_slice(&self.squeezed);
+        Ok(())
+    }
+
+    /// Appends the `n` integers of a frame that [`Packer::write_varints`] wrote.
+    pub(crate) fn read_varints(
+        &mut self,
+        frame: &Frame<'_>,
+        n: usize,
+        ints: &mut Vec<u64>,
+    ) -> Result<(), LayoutError> {
+        let mut reader = Reader::new(frame.bytes);
+        let length = reader.varint()?;
+        // One to ten bytes each.
+        if length < n as u64 || length > 10 * n as u64 {
+            return Err(bad(format!("{length} bytes where {n} integers belong")));
+        }
+        self.shuffled.resize(length as usize, 0);
+        self.zstd.decompress(reader.rest(), &mut self.shuffled)?;
+        let mut reader = Reader::new(&self.shuffled);
+        ints.reserve(n);
+        for _ in 0..n {
+            ints.push(reader.varint()?);
+        }
+        reader.finish()
     }
 
     fn shuffle<T: Number>(&mut self, numbers: &[T]) {

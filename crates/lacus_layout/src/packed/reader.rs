@@ -73,6 +73,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What is left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The number type of the frame that comes next.
     pub(crate) fn next_code(&self) -> Option<u8> {
         self.bytes.first().map(|head| head >> 4)

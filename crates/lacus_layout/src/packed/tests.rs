@@ -9,7 +9,8 @@ fn ints_round_trip(ints: &[u64]) -> usize {
     let mut shortest = usize::MAX;
     let plans = [
         Plan::plain(Effort::Small),
-        Plan { pco: None },
+        Plan::Zstd,
+        Plan::Varints,
         Plan::for_ints(ints, Effort::Quick, &mut packer).unwrap(),
     ];
     for plan in plans {
@@ -61,7 +62,7 @@ fn values_survive_bit_for_bit() {
         for bytes in [&noise, &specials.repeat(200), &counts, &cents] {
             for plan in [
                 Plan::plain(Effort::Small),
-                Plan { pco: None },
+                Plan::Zstd,
                 Plan::for_values(dtype, bytes, Effort::Quick, &mut packer).unwrap(),
             ] {
                 let mut packed = Vec::new();
@@ -97,8 +98,8 @@ fn damage_is_survived() {
         (0..700u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (40 + i % 20)).collect();
     let floats: Vec<u8> = (0..700).flat_map(|i| (f64::from(i * i % 977) / 100.0).to_le_bytes()).collect();
     let mut packer = Packer::default();
-    let auto = Plan { pco: Some(ChunkConfig::default()) };
-    for plan in [Plan::plain(Effort::Small), Plan { pco: None }, auto] {
+    let auto = Plan::Pco(ChunkConfig::default());
+    for plan in [Plan::plain(Effort::Small), Plan::Zstd, Plan::Varints, auto] {
         let mut bytes = Vec::new();
         packer.write_ints(&ints, &plan, &mut bytes).unwrap();
         let split = bytes.len();
