@@ -112,6 +112,7 @@ impl Exchange {
     }
 
     /// Exports to a destination, whose kind is guessed if it is not named.
+    #[expect(clippy::too_many_arguments, reason = "one for each of the Python function")]
     fn export_to(
         &self,
         py: Python<'_>,

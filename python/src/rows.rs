@@ -66,6 +66,12 @@ type SpecArguments = (Option<String>, Option<String>, Option<Vec<Option<u64>>>, 
 /// A row of a summary: name, htype, dtype, samples, least and greatest shape, compression, bytes.
 type SummaryRow = (String, String, String, u64, Option<(Vec<u64>, Vec<u64>)>, String, u64);
 
+/// What was appended: the version, how many rows, and those that were left out with the reasons.
+type Extended = (u64, u64, Vec<(u64, String)>);
+
+/// Rows, columns, files, bytes, advice.
+type SummaryArguments = (u64, Vec<SummaryRow>, usize, u64, Vec<String>);
+
 /// Reads of fewer samples than this run on the calling thread.
 const SHORT_ROWS: usize = 64;
 
@@ -189,7 +195,7 @@ impl Rows {
         columns: Vec<(String, Bound<'_, PyAny>)>,
         on_error_text: &str,
         durable: bool,
-    ) -> PyResult<(u64, u64, Vec<(u64, String)>)> {
+    ) -> PyResult<Extended> {
         let on_error = on_error(py, on_error_text)?;
         let mut held: Vec<(String, Vec<Held<'_>>)> = Vec::with_capacity(columns.len());
         // Values that are no samples at all: the row, and why.
@@ -337,7 +343,7 @@ impl Rows {
     }
 
     /// Rows, columns, files, bytes, advice.
-    fn summary(&self, py: Python<'_>) -> PyResult<(u64, Vec<SummaryRow>, usize, u64, Vec<String>)> {
+    fn summary(&self, py: Python<'_>) -> PyResult<SummaryArguments> {
         let found: Summary =
             self.handle.read_rows(py, false, async |dataset: &Dataset| dataset.summary().await)?;
         let columns = found

@@ -89,11 +89,10 @@ impl Dataset {
             Form::Blob => {
                 let samples = self.table().locate(name, &ids).await?;
                 let mut wanted = Vec::with_capacity(ids.len());
-                for i in 0..ids.len() {
+                for (i, position) in positions.iter().enumerate() {
                     let tiles = samples.tiles(i);
                     if tiles.len() > 1 {
-                        let why =
-                            format!("row {} of {name:?} is stored in {} tiles", positions[i], tiles.len());
+                        let why = format!("row {position} of {name:?} is stored in {} tiles", tiles.len());
                         return Err(DatasetError::refused("bytes", why));
                     }
                     wanted.extend(tiles);

@@ -140,6 +140,9 @@ pub(crate) fn sort_in_place(numbers: &mut [u64], limit: u64, [words, spare]: &mu
 
 /// Sorts numbers, all below `limit`.
 pub(crate) fn sort_numbers(numbers: &mut Vec<u64>, limit: u64) {
+    if numbers.is_sorted() {
+        return;
+    }
     match numbers.len() < RADIX_FROM {
         true => numbers.sort_unstable(),
         false => {

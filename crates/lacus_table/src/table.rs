@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::commit::{Committer, Staged, follow, scan_untagged};
 use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
-use crate::log::{Action, entry_path, is_table, parse_entry, render_entry, replay};
+use crate::log::{Action, Replayed, entry_path, is_table, parse_entry, render_entry, replay};
 use crate::read::{Read, read, read_dense};
 use crate::read_rows::SampleCache;
 use crate::row_ids::RowIds;
@@ -119,9 +119,18 @@ impl Table {
             "userName": crate::commit::default_author(),
             "lacus": {"operation": world.uuid().to_string(), "writes": WriteSet::default(), "detail": {}},
         });
-        let actions = [Action::CommitInfo(info), Action::Protocol(protocol), Action::Metadata(metadata)];
+        let actions = [
+            Action::CommitInfo(info),
+            Action::Protocol(protocol.clone()),
+            Action::Metadata(metadata.clone()),
+        ];
         match store.put_new(&entry_path(0), render_entry(&actions)).await {
-            Ok(()) => Table::open(store, world, At::Tip).await,
+            Ok(()) => {
+                // What was just written need not be read.
+                let made = Replayed { version: 0, adds: Vec::new(), protocol, metadata };
+                let (snapshot, _) = Snapshot::new(made)?;
+                Ok(Table::over(store, world, snapshot, false))
+            }
             Err(e) if e.is_already_exists() => Err(taken()),
             Err(e) => Err(e.into()),
         }
@@ -167,8 +176,12 @@ impl Table {
             other => other,
         })?;
         scan_untagged(&store, &mut snapshot, untagged).await?;
+        Ok(Table::over(store, world, snapshot, version.is_some()))
+    }
+
+    fn over(store: Store, world: World, snapshot: Snapshot, read_only: bool) -> Table {
         let cache = Arc::new(Cache::new());
-        Ok(Table {
+        Table {
             store,
             world,
             snapshot,
@@ -176,8 +189,8 @@ impl Table {
             samples: SampleCache::new(Arc::clone(&cache)),
             row_ids: RowIds::default(),
             cache,
-            read_only: version.is_some(),
-        })
+            read_only,
+        }
     }
 
     /// Whether there is a table.
@@ -199,7 +212,8 @@ impl Table {
         paths.sort_by_key(|p| !p.starts_with("_delta_log/"));
         table.store.remove(paths).await?;
         if let Some(local) = table.store.local() {
-            for directory in ["_delta_log", "_lacus/probe", "_lacus/rows", "_lacus", "_branches", "data", ""] {
+            for directory in ["_delta_log", "_lacus/probe", "_lacus/rows", "_lacus", "_branches", "data", ""]
+            {
                 // A directory with something else in it stays.
                 let _ = std::fs::remove_dir(local.path().join(directory));
             }

@@ -72,6 +72,9 @@ const SIZE_BLOCK_AIM: u64 = 128 << 10;
 /// Nonzeros looked at for each candidate.
 const SAMPLE: usize = 16 << 10;
 
+/// A tree of many levels takes about twice the time of a block to pack, and to unpack.
+const TREE_IS_DEARER: f64 = 1.15;
+
 /// Another order than C order inside a block has to be this much smaller: writing and decoding then have to
 /// sort, which takes a third of their time.
 const WORTH_SORTING: f64 = 0.8;
@@ -190,7 +193,7 @@ impl Chooser<'_> {
         let block_nnz = self.nonzeros_per_block(&block_shape);
         let run_nnz = (self.tensor.nnz() as f64).min(48.0 * 1024.0);
         let blocks_cost = (block_bytes + value_bytes) * waste(block_nnz);
-        let tree_cost = (tree_bytes + value_bytes) * waste(run_nnz);
+        let tree_cost = (tree_bytes + value_bytes) * waste(run_nnz) * TREE_IS_DEARER;
         let stored = |bytes: f64| {
             let all = (bytes + value_bytes) / sample.len().max(1) as f64 * self.tensor.nnz() as f64;
             format!(
@@ -274,7 +277,11 @@ impl Chooser<'_> {
             })
             .collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((_, best)) = ranked.into_iter().next().filter(|(_, order)| *order != c_order) else {
+        // Packing it tells for sure, which is worth trying only for what looks close.
+        let as_it_is = sample.gap_bits(&c_order);
+        let close = |bits: f64| bits < (WORTH_SORTING + 0.05) * as_it_is;
+        let Some((_, best)) = ranked.into_iter().next().filter(|(bits, o)| *o != c_order && close(*bits))
+        else {
             return Ok((c_order, in_c_order));
         };
         let reordered = sample.index_bytes(&self.block_levels(&best), self.effort())?;

@@ -21,16 +21,18 @@ impl Plan {
         Plan::best(plans, effort, |plan, out| packer.write_ints(sample, plan, out))
     }
 
-    /// How many bytes integers take, packed the better way.
+    /// About how many bytes integers take, packed the better way.
     pub(crate) fn bytes_of_ints(
         ints: &[u64],
         effort: Effort,
         packer: &mut Packer,
     ) -> Result<usize, LayoutError> {
         let plan = Plan::for_ints(ints, effort, packer)?;
+        // What a part of them takes stands for all.
+        let sample = &ints[..ints.len().min(SAMPLE)];
         let mut packed = Vec::new();
-        packer.write_ints(ints, &plan, &mut packed)?;
-        Ok(packed.len())
+        packer.write_ints(sample, &plan, &mut packed)?;
+        Ok((packed.len() as u128 * ints.len() as u128 / sample.len().max(1) as u128) as usize)
     }
 
     /// Packs some of the elements every way that may suit them.

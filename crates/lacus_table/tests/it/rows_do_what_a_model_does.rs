@@ -24,6 +24,7 @@ enum Cell {
 
 #[derive(Clone, Debug, Default)]
 struct Model {
+    seed: u64,
     rows: Vec<u64>,
     columns: BTreeMap<String, (Form, BTreeMap<u64, Cell>)>,
 }
@@ -142,7 +143,7 @@ async fn read_cell_column(table: &Table, name: &str, form: Form, ids: &[u64]) ->
 async fn check(table: &Table, model: &Model, dice: &Dice) {
     let axis = table.rows().await.unwrap();
     let found: Vec<u64> = (0..axis.len()).map(|position| axis.id(position).unwrap()).collect();
-    assert_eq!(found, model.rows);
+    assert_eq!(found, model.rows, "seed {}", model.seed);
     let names: Vec<String> = table.columns().unwrap().into_iter().map(|column| column.name).collect();
     assert_eq!(names, model.columns.keys().cloned().collect::<Vec<_>>());
     for (name, (form, cells)) in &model.columns {
@@ -153,7 +154,12 @@ async fn check(table: &Table, model: &Model, dice: &Dice) {
             ids.reverse();
         }
         let expected: Vec<Option<Cell>> = ids.iter().map(|id| cells.get(id).cloned()).collect();
-        assert_eq!(read_cell_column(table, name, *form, &ids).await, expected, "column {name}");
+        assert_eq!(
+            read_cell_column(table, name, *form, &ids).await,
+            expected,
+            "seed {}, column {name}",
+            model.seed
+        );
     }
 }
 
@@ -250,16 +256,14 @@ fn rows_and_columns() {
                 let runtime =
                     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
                 let runtime = runtime.unwrap();
-                while let Some(seed) = {
+                loop {
                     let seed = next.lock().unwrap().pop();
-                    seed
-                } {
-                    println!("seed {seed}");
+                    let Some(seed) = seed else { return };
                     runtime.block_on(async {
                         let dice = Dice::new(seed);
                         let place = Place::new();
                         let mut table = place.create().await;
-                        let mut model = Model::default();
+                        let mut model = Model { seed, ..Model::default() };
                         let mut old: Vec<(u64, Model)> = Vec::new();
                         for _ in 0..40 {
                             step(&mut table, &mut model, &dice).await;
