@@ -184,3 +184,26 @@ def test_a_fork_behind_pythons_back_is_told(ds: lacus.Dataset) -> None:
 
     in_child(work, fork=ctypes.PyDLL(None).fork)
     assert t[3] == 3
+
+
+def test_a_child_does_not_use_its_parents_row_ids(ds: lacus.Dataset) -> None:
+    ds.add_column("n", dtype="int64", shape=())
+    ds.extend({"n": [0]})
+    # Ids are reserved in blocks: both would go on in the same one.
+    read, write = os.pipe()
+
+    def work() -> None:
+        os.read(read, 1)
+        ds.refresh()
+        ds.extend({"n": [100, 101, 102]})
+
+    def fork() -> int:
+        pid = os.fork()
+        if pid != 0:
+            ds.extend({"n": [10, 11, 12]})
+            os.write(write, b"x")
+        return pid
+
+    in_child(work, fork=fork)
+    ds.refresh()
+    assert ds["n"][:].tolist() == [0, 10, 11, 12, 100, 101, 102]

@@ -404,3 +404,37 @@ def test_threads_share_a_handle(full: lacus.Dataset) -> None:
     for thread in threads:
         thread.join()
     assert sorted(numbers(full)) == [*range(10), *(100 * t + i for t in range(1, 5) for i in range(10))]
+
+
+def test_an_empty_reservation_of_ids_is_passed_over(full: lacus.Dataset) -> None:
+    """What a power cut may leave."""
+    before = numbers(full)
+    (newest,) = sorted(Path(full.url, "_lacus", "rows").iterdir())[-1:]
+    newest.write_bytes(b"")
+    again = lacus.open(full.url)
+    again.append(row_of(77))
+    assert numbers(again) == [*before, 77]
+    assert len(set(again[:].ids)) == len(again)
+
+
+def test_a_row_far_past_the_end_is_refused(full: lacus.Dataset) -> None:
+    version = full.version
+    with pytest.raises(lacus.InvalidError, match="past the end"):
+        full["n"].write(10**11, 1, strict=False)
+    assert full.version == version
+
+
+def test_tiled_samples_survive_compaction_into_several_files(ds: lacus.Dataset) -> None:
+    ds.add_column("a", dtype="uint8", compression=None)
+    rng = np.random.default_rng(3)
+    # Files are closed at 512 MiB, between groups of 16 MiB: some of them would end inside of a sample of many tiles.
+    sizes = [4 << 20] * 127 + [(3 << 20) + (1 << 19), 5 << 20, 1000, 6 << 20]
+    small = rng.integers(0, 255, 6 << 20).astype(np.uint8)
+    for size in sizes:
+        ds.append({"a": small[:size]})
+    ds.compact()
+    assert [shape[0] for shape in ds["a"].shapes] == sizes
+    for row in (0, 126, 127, 128, 129, 130):
+        assert np.array_equal(ds["a"][row], small[: sizes[row]])
+    ds.delete_rows([0, 128])
+    assert len(ds) == len(sizes) - 2 and np.array_equal(ds["a"][-1], small[: sizes[-1]])

@@ -10,6 +10,9 @@ use crate::dataset::{Dataset, id_at, render};
 use crate::error::DatasetError;
 use crate::extend::{column_write, encode_all, make_absolute};
 
+/// Rows that one write may make up to the one it names: past that, a number is a mistake.
+const MOST_NEW_ROWS: u64 = 1 << 24;
+
 impl Dataset {
     /// Replaces samples of one column, in one version; nothing of other columns is touched. Where a row is named
     /// twice, the last sample counts. With `grow`, rows past the end are made, without samples in the other
@@ -50,6 +53,10 @@ impl Dataset {
             stored.push(found.map_err(DatasetError::sample(name, *position))?);
         }
         let new = end.saturating_sub(axis.len());
+        if new > MOST_NEW_ROWS {
+            let why = format!("row {} is {new} rows past the end, more than {MOST_NEW_ROWS}", end - 1);
+            return Err(DatasetError::refused("write", why));
+        }
         let new_ids: Vec<u64> = match new {
             0 => Vec::new(),
             _ => self.table_mut().reserve_ids(new).await?.collect(),
@@ -64,7 +71,9 @@ impl Dataset {
         }
         let missing: Vec<u64> = by_id
             .iter()
-            .filter(|(id, stored)| **stored == Stored::Missing && !new_ids.contains(id))
+            .filter(|(id, stored)| {
+                **stored == Stored::Missing && new_ids.first().is_none_or(|first| **id < *first)
+            })
             .map(|(id, _)| *id)
             .collect();
         if !missing.is_empty() {

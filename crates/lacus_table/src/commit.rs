@@ -221,6 +221,7 @@ impl Committer<'_> {
         let now = self.world.now_millis();
         let version = snapshot.version + 1;
         let mut actions: Vec<Action> = Vec::new();
+        self.check_new_rows(snapshot, staged).await?;
         let mut changes: BTreeMap<String, FileChange> = BTreeMap::new();
         for superseded in &staged.supersede {
             self.mark(snapshot, superseded, &mut changes, &mut actions, now).await?;
@@ -274,6 +275,22 @@ impl Committer<'_> {
         }
         actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change, version)));
         Ok(actions)
+    }
+
+    /// New rows must have ids that no row has: whatever went wrong with their reservation ends here.
+    async fn check_new_rows(&self, snapshot: &Snapshot, staged: &Staged) -> Result<(), TableError> {
+        let held = staged.files.iter().flat_map(|file| &file.tags.tensors);
+        let new = held.filter(|h| h.sequences.iter().any(|(sequence, _)| *sequence == PENDING));
+        for held in new {
+            let span = held.span.map(|(low, high)| (low, high - low + 1));
+            let runs = if held.ids.is_empty() { span.into_iter().collect() } else { held.ids.clone() };
+            let axis = self.rows.axis(self.store, snapshot).await?;
+            if runs.iter().any(|(first, count)| axis.overlaps(*first, *count)) {
+                let what = "rows whose ids others have; try again".to_owned();
+                return Err(TableError::Conflict { what, version: snapshot.version });
+            }
+        }
+        Ok(())
     }
 
     /// Notes which rows of which files a supersession kills.
@@ -524,13 +541,14 @@ fn kill(index: &ColumnIndex, ids: &[u64], changes: &mut BTreeMap<String, FileCha
         FileChange::of(changes, &index.files[file as usize]).dead.insert(row);
         touched.insert(file);
     }
+    let live_rows = index.live_rows();
     for file in touched {
         let change = FileChange::of(changes, &index.files[file as usize]);
         let Some(at) = change.held.iter().position(|h| h.name == index.name) else { continue };
         let held = &mut change.held[at];
         let dead: u64 =
             held.rows.iter().map(|&(first, count)| change.dead.range_cardinality(first..first + count)).sum();
-        let live = index.live_rows(file);
+        let live = live_rows[file as usize];
         if dead < live {
             // A share of the bytes goes with each row: what exactly is not worth reading the file for.
             held.bytes -= (u128::from(held.bytes) * u128::from(dead) / u128::from(live)) as u64;

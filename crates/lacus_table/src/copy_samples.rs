@@ -10,17 +10,18 @@ use crate::cell_file::CellFileWriter;
 use crate::chunk_file::{BlobRow, ChunkFileWriter, StagedFile};
 use crate::error::TableError;
 use crate::form::Form;
-use crate::read_rows::{SampleCache, Samples};
+use crate::read_rows::{SampleCache, Samples, Scalars};
 use crate::row_index::{ColumnIndex, RowAxis, RowCache};
-use crate::schema::{ROW_AXIS, column};
+use crate::schema::ROW_AXIS;
 use crate::snapshot::{HeaderRow, Snapshot};
 use crate::stage::{FILE_BYTES, WriteOptions, new_path, on_plain_thread};
-use crate::stage_rows::scalar_array;
+use crate::stage_rows::{scalar_array, write_texts};
 use crate::tensor_index::Cache;
 
-/// Stored bytes read at a time, and rows of scalars or texts.
+/// Stored bytes read at a time, rows of scalars, and texts.
 const GROUP_BYTES: u64 = 16 << 20;
-const GROUP_ROWS: u64 = 64 << 10;
+const GROUP_ROWS: usize = 64 << 10;
+const GROUP_TEXTS: usize = 4 << 10;
 
 /// What to copy of one column, or of the rows of the dataset.
 pub(crate) struct CopiedColumn {
@@ -122,29 +123,34 @@ pub(crate) async fn copy_samples(
             }
             Ok::<_, TableError>(Some(writer))
         })?;
-        for group in places.chunks(GROUP_ROWS as usize) {
+        let scalars = Scalars::of(form);
+        let rows = if scalars.is_some() { GROUP_ROWS } else { GROUP_TEXTS };
+        for group in places.chunks(rows) {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
             }
             let ids: Vec<u64> = group.iter().map(|(id, ..)| *id).collect();
-            let values = match form.scalars() {
+            cells = match &scalars {
                 Some(kind) => {
                     let runs: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 1)).collect();
-                    let read = samples.scalars(store, &index, &runs, &kind).await?;
-                    (kind.column(), scalar_array(&read.values))
+                    let read = samples.scalars(store, &index, &runs, kind).await?;
+                    let values = scalar_array(&read.values);
+                    on_plain_thread(|| {
+                        let mut writer = opened(store, world, cells)?;
+                        writer.samples(name, &ids, Some((kind.column(), &values)))?;
+                        Ok::<_, TableError>(Some(writer))
+                    })?
                 }
                 None => {
                     let texts = samples.texts(store, &index, &ids).await?;
-                    let texts = texts.into_iter().map(Option::unwrap_or_default);
-                    let array = arrow::array::StringArray::from_iter_values(texts);
-                    (column::TEXT, Arc::new(array) as arrow::array::ArrayRef)
+                    let texts: Vec<String> = texts.into_iter().map(Option::unwrap_or_default).collect();
+                    on_plain_thread(|| {
+                        let mut writer = opened(store, world, cells)?;
+                        write_texts(&mut writer, name, &ids, &texts)?;
+                        Ok::<_, TableError>(Some(writer))
+                    })?
                 }
             };
-            cells = on_plain_thread(|| {
-                let mut writer = opened(store, world, cells)?;
-                writer.samples(name, &ids, Some((values.0, &values.1)))?;
-                Ok::<_, TableError>(Some(writer))
-            })?;
             if let Some(full) = cells.take_if(|writer| writer.bytes() >= FILE_BYTES) {
                 closed.push(on_plain_thread(|| full.close())?);
             }
@@ -170,25 +176,35 @@ fn opened(store: &Store, world: &World, cells: Option<CellFileWriter>) -> Result
     }
 }
 
-fn is_wanted(copied: &CopiedColumn, index: &ColumnIndex, file: u32) -> bool {
-    let path = index.files[file as usize].path();
-    copied.only.as_ref().is_none_or(|paths| paths.iter().any(|p| p == path))
+/// Which of the files of a column are copied.
+fn wanted_files(copied: &CopiedColumn, index: &ColumnIndex) -> Vec<bool> {
+    let only: Option<std::collections::HashSet<&str>> =
+        copied.only.as_ref().map(|paths| paths.iter().map(String::as_str).collect());
+    index.files.iter().map(|file| only.as_ref().is_none_or(|only| only.contains(file.path()))).collect()
+}
+
+/// The wanted samples (id, file, row) of one run of rows.
+fn in_run(
+    index: &ColumnIndex,
+    wanted: &[bool],
+    (first, count): (u64, u64),
+    mut take: impl FnMut(u64, u32, u64),
+) {
+    let start = index.segments.partition_point(|s| s.first_id + s.count <= first);
+    let overlapping = index.segments[start..].iter().take_while(|s| s.first_id < first + count);
+    for segment in overlapping.filter(|s| wanted[s.file as usize]) {
+        let from = segment.first_id.max(first);
+        let to = (segment.first_id + segment.count).min(first + count);
+        (from..to).for_each(|id| take(id, segment.file, segment.first_row + (id - segment.first_id)));
+    }
 }
 
 /// The wanted samples (id, file, row) in the order of rows. A sample whose row is gone is left behind.
 fn in_order(axis: &RowAxis, index: &ColumnIndex, copied: &CopiedColumn) -> Vec<(u64, u32, u64)> {
+    let wanted = wanted_files(copied, index);
     let mut places = Vec::new();
     for &(_, first, count) in axis.runs() {
-        let start = index.segments.partition_point(|s| s.first_id + s.count <= first);
-        for segment in index.segments[start..].iter().take_while(|s| s.first_id < first + count) {
-            if !is_wanted(copied, index, segment.file) {
-                continue;
-            }
-            let from = segment.first_id.max(first);
-            let to = (segment.first_id + segment.count).min(first + count);
-            places
-                .extend((from..to).map(|id| (id, segment.file, segment.first_row + (id - segment.first_id))));
-        }
+        in_run(index, &wanted, (first, count), |id, file, row| places.push((id, file, row)));
     }
     places
 }
@@ -196,18 +212,16 @@ fn in_order(axis: &RowAxis, index: &ColumnIndex, copied: &CopiedColumn) -> Vec<(
 /// The wanted rows of the dataset in their order, with sequences that keep it: rows whose ids ascend
 /// share one.
 fn axis_runs(axis: &RowAxis, index: &ColumnIndex, copied: &CopiedColumn) -> Vec<(u64, Vec<u64>)> {
+    let wanted = wanted_files(copied, index);
     let mut runs: Vec<(u64, Vec<u64>)> = Vec::new();
     // Rows that stay where they are keep their place between others by their sequence.
-    let all = (0..).zip(&index.files).all(|(file, _)| is_wanted(copied, index, file));
+    let all = wanted.iter().all(|wanted| *wanted);
     for &(sequence, first, count) in axis.runs() {
-        let wanted = (first..first + count)
-            .filter(|id| index.places(*id).next().is_some_and(|(file, _)| is_wanted(copied, index, file)));
-        let ids: Vec<u64> = wanted.collect();
+        let mut ids = Vec::new();
+        in_run(index, &wanted, (first, count), |id, _, _| ids.push(id));
         let Some(&next) = ids.first() else { continue };
         match runs.last_mut() {
-            Some((_, before)) if all && before.last().is_some_and(|last| *last < next) => {
-                before.extend(ids);
-            }
+            Some((_, before)) if all && before.last().is_some_and(|last| *last < next) => before.extend(ids),
             _ => runs.push((sequence, ids)),
         }
     }

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value as Json};
 
 use crate::error::TableError;
-use crate::read_rows::Scalars;
 use crate::snapshot::HeaderRow;
 
 /// Which of the table's columns holds the samples.
@@ -51,15 +50,5 @@ impl Form {
         let mut noted = parameters.clone();
         noted.insert(KEY.to_owned(), self.name().into());
         Json::Object(noted).to_string()
-    }
-
-    /// No scalars of this form; `None` if it holds none.
-    pub(crate) fn scalars(self) -> Option<Scalars> {
-        match self {
-            Form::Int => Some(Scalars::Int(Vec::new())),
-            Form::Float => Some(Scalars::Float(Vec::new())),
-            Form::Real => Some(Scalars::Real(Vec::new())),
-            Form::Text | Form::Data => None,
-        }
     }
 }

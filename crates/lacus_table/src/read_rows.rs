@@ -20,6 +20,7 @@ use crate::blob_index::{BlobCache, BlobIndex};
 use crate::cells::read_verified;
 use crate::error::TableError;
 use crate::file_index::FileIndex;
+use crate::form::Form;
 use crate::held::extend_run;
 use crate::read::threads_for;
 use crate::row_index::ColumnIndex;
@@ -50,6 +51,11 @@ pub enum Scalars {
 }
 
 impl Scalars {
+    /// No scalars of a form; `None` if it holds none.
+    pub(crate) fn of(form: Form) -> Option<Scalars> {
+        Scalars::none(form.name())
+    }
+
     /// No scalars, of the column called `name`.
     pub(crate) fn none(name: &str) -> Option<Scalars> {
         match name {
@@ -305,7 +311,8 @@ impl SampleCache {
         let mut tiles = Vec::with_capacity(ids.len());
         let mut starts = Vec::with_capacity(ids.len() + 1);
         for &id in ids {
-            starts.push(tiles.len());
+            let first = tiles.len();
+            starts.push(first);
             for (file, row) in index.places(id) {
                 let known = match &mut files[file as usize] {
                     Some(known) => known,
@@ -316,6 +323,13 @@ impl SampleCache {
                     return Err(TableError::corrupt(&known.file.path, what));
                 }
                 tiles.push((file, row));
+            }
+            let apart = |(file, row): &(u32, u64)| {
+                files[*file as usize].as_ref().is_some_and(|known| !known.tile(*row).is_empty())
+            };
+            if tiles.len() > first + 1 && !tiles[first..].iter().all(apart) {
+                let what = format!("column {:?} has two samples for row id {id}", index.name);
+                return Err(TableError::corrupt(&index.name, what));
             }
         }
         starts.push(tiles.len());
@@ -411,12 +425,18 @@ impl Samples {
     ) -> Result<(Samples, usize), TableError> {
         let mut files: Vec<Option<Arc<BlobIndex>>> = vec![None; index.files.len()];
         let (mut taken, mut next) = (0, at);
-        while next < places.len() && (next == at || taken < bytes) {
+        // The tiles of a sample stay together.
+        let is_inside = |next: usize| next > at && places[next - 1].0 == places[next].0;
+        while next < places.len() && (next == at || taken < bytes || is_inside(next)) {
             let (_, file, row) = places[next];
             let known = match &mut files[file as usize] {
                 Some(known) => known,
                 slot => slot.insert(blobs.get(store, &index.files[file as usize]).await?),
             };
+            if row >= known.file.rows() {
+                let what = "the file has fewer rows than its tags say";
+                return Err(TableError::corrupt(&known.file.path, what));
+            }
             taken += known.bytes(row);
             next += 1;
         }

@@ -21,10 +21,20 @@ const PREFIX: &str = "_lacus/rows/";
 /// Ids taken from the store at least: a writer that appends row by row asks once in so many rows.
 const BLOCK: u64 = 1024;
 
+/// Ids a reservation that cannot be read may have taken: more than anybody appends at once.
+const UNREADABLE: u64 = 1 << 32;
+
 /// Ids this process may use, left over from its last reservation.
 #[derive(Debug, Default)]
 pub(crate) struct RowIds {
-    left: Mutex<std::ops::Range<u64>>,
+    left: Mutex<Left>,
+}
+
+/// A child that was forked has a copy of what its parent may use, which is not its own.
+#[derive(Debug, Default)]
+struct Left {
+    process: u32,
+    ids: std::ops::Range<u64>,
 }
 
 impl RowIds {
@@ -36,19 +46,33 @@ impl RowIds {
         count: u64,
         known: Option<u64>,
     ) -> Result<std::ops::Range<u64>, TableError> {
+        let least = match known {
+            Some(id) => id.checked_add(1).ok_or_else(none_left)?,
+            None => 0,
+        };
         {
             let mut left = self.left.lock().unwrap_or_else(|e| e.into_inner());
-            if left.end - left.start >= count {
-                let taken = left.start..left.start + count;
-                left.start = taken.end;
-                return Ok(taken);
+            let start = left.ids.start.max(least);
+            if left.process == std::process::id() && left.ids.end.saturating_sub(start) >= count {
+                left.ids.start = start + count;
+                return Ok(start..start + count);
             }
         }
-        let reserved = reserve(store, world, count.max(BLOCK), known.map_or(0, |id| id + 1)).await?;
+        let reserved = reserve(store, world, count.max(BLOCK), least).await?;
         let taken = reserved.start..reserved.start + count;
-        *self.left.lock().unwrap_or_else(|e| e.into_inner()) = taken.end..reserved.end;
+        let left = Left { process: std::process::id(), ids: taken.end..reserved.end };
+        *self.left.lock().unwrap_or_else(|e| e.into_inner()) = left;
         Ok(taken)
     }
+
+    /// Gives up what is left, as nobody knows whose it is.
+    pub(crate) fn forget(&self) {
+        *self.left.lock().unwrap_or_else(|e| e.into_inner()) = Left::default();
+    }
+}
+
+fn none_left() -> TableError {
+    TableError::refused("append", "there are no row ids left")
 }
 
 async fn reserve(
@@ -57,42 +81,57 @@ async fn reserve(
     count: u64,
     least: u64,
 ) -> Result<std::ops::Range<u64>, TableError> {
-    let bad = |path: &str| TableError::corrupt(path, "not a reservation of row ids");
     for attempt in 0u32.. {
-        let mut found = match store.list(PREFIX).await {
-            Ok(found) => found,
-            Err(e) if e.is_not_found() => Vec::new(),
-            Err(e) => return Err(e.into()),
-        };
-        found.sort_by(|a, b| a.path.cmp(&b.path));
+        let found = reservations(store).await?;
         let mut first = 0;
-        if let Some(newest) = found.last() {
-            let start = newest.path.strip_prefix(PREFIX).and_then(|name| name.parse::<u64>().ok());
-            let text = match store.read_all(&newest.path).await {
+        if let Some((start, path)) = found.last() {
+            let text = match store.read_all(path).await {
                 Ok(text) => text,
-                // Somebody reserved more and cleaned up: look again.
+                // Somebody reserved more and tidied up: look again.
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => return Err(e.into()),
             };
+            // One that a power cut left empty may have taken any number of ids.
             let length = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok());
-            let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
-            first = end.ok_or_else(|| bad(&newest.path))?;
+            first = start.checked_add(length.unwrap_or(UNREADABLE)).ok_or_else(none_left)?;
         }
         // A dataset whose reservations were lost goes on above the ids it has.
         let first = first.max(least);
-        let end = first.checked_add(count).filter(|end| *end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| TableError::refused("append", "there are no row ids left"))?;
+        let end = first.checked_add(count).filter(|end| *end <= i64::MAX as u64).ok_or_else(none_left)?;
         let path = format!("{PREFIX}{first:020}");
         match store.put_new(&path, Bytes::from(count.to_string())).await {
-            Ok(()) => {
-                // Tidying up is a courtesy that may fail.
-                let old = found.into_iter().map(|entry| entry.path).collect();
-                let _ = store.remove(old).await;
-                return Ok(first..end);
+            Ok(()) => {}
+            Err(e) if e.is_already_exists() => {
+                world.back_off(attempt.min(16)).await;
+                continue;
             }
-            Err(e) if e.is_already_exists() => world.back_off(attempt.min(16)).await,
             Err(e) => return Err(e.into()),
         }
+        // Who was slow may have put what others had reserved, used and tidied away: they went on from there, so
+        // that there is a newer one. The newest is never removed.
+        if reservations(store).await?.last().is_some_and(|(start, _)| *start > first) {
+            continue;
+        }
+        // Tidying up is a courtesy that may fail.
+        let _ = store.remove(found.into_iter().map(|(_, path)| path).collect()).await;
+        return Ok(first..end);
     }
     Err(TableError::Cancelled)
+}
+
+/// First ids and paths of the reservations there are, in order.
+async fn reservations(store: &Store) -> Result<Vec<(u64, String)>, TableError> {
+    let found = match store.list(PREFIX).await {
+        Ok(found) => found,
+        Err(e) if e.is_not_found() => Vec::new(),
+        Err(e) => return Err(e.into()),
+    };
+    let mut known = Vec::with_capacity(found.len());
+    for entry in found {
+        let start = entry.path.strip_prefix(PREFIX).and_then(|name| name.parse::<u64>().ok());
+        let bad = || TableError::corrupt(&entry.path, "not a reservation of row ids");
+        known.push((start.ok_or_else(bad)?, entry.path.clone()));
+    }
+    known.sort();
+    Ok(known)
 }

@@ -10,6 +10,7 @@ use lacus_io::Store;
 use roaring::RoaringTreemap;
 
 use crate::error::TableError;
+use crate::form::Form;
 use crate::held::extend_run;
 use crate::schema::{ROW_AXIS, column};
 use crate::snapshot::{FileEntry, HeaderRow, Held, Snapshot, TensorState};
@@ -42,9 +43,11 @@ impl ColumnIndex {
         self.segments[start..end].iter().map(move |s| (s.file, s.first_row + (id - s.first_id)))
     }
 
-    /// How many samples of a file are alive; tiles count one by one.
-    pub(crate) fn live_rows(&self, file: u32) -> u64 {
-        self.segments.iter().filter(|s| s.file == file).map(|s| s.count).sum()
+    /// How many samples of each file are alive; tiles count one by one.
+    pub(crate) fn live_rows(&self) -> Vec<u64> {
+        let mut live = vec![0; self.files.len()];
+        self.segments.iter().for_each(|s| live[s.file as usize] += s.count);
+        live
     }
 }
 
@@ -60,7 +63,8 @@ pub struct RowAxis {
 }
 
 impl RowAxis {
-    fn new(mut runs: Vec<(u64, u64, u64)>) -> RowAxis {
+    /// Orders runs; `None` if an id is there twice.
+    fn new(mut runs: Vec<(u64, u64, u64)>) -> Option<RowAxis> {
         runs.sort_unstable();
         let mut joined: Vec<(u64, u64, u64)> = Vec::with_capacity(runs.len());
         for (sequence, first, count) in runs {
@@ -80,7 +84,16 @@ impl RowAxis {
         starts.push(next);
         let mut by_id: Vec<(u64, u32)> = joined.iter().map(|run| run.1).zip(0..).collect();
         by_id.sort_unstable();
-        RowAxis { runs: joined, starts, by_id }
+        let count = |run: u32| joined[run as usize].2;
+        let apart = by_id.windows(2).all(|pair| pair[0].0 + count(pair[0].1) <= pair[1].0);
+        apart.then(|| RowAxis { runs: joined, starts, by_id })
+    }
+
+    /// Whether one of `count` ids from `first` on is a row's.
+    pub(crate) fn overlaps(&self, first: u64, count: u64) -> bool {
+        let end = self.by_id.partition_point(|(id, _)| *id < first.saturating_add(count));
+        let Some((id, run)) = end.checked_sub(1).map(|at| self.by_id[at]) else { return false };
+        id + self.runs[run as usize].2 > first
     }
 
     /// How many rows there are.
@@ -198,6 +211,26 @@ fn with_tiles_apart(pieces: Vec<Piece>) -> Vec<Piece> {
     apart
 }
 
+/// Cuts segments so that any two have the same ids or none in common.
+fn cut_alike(segments: Vec<Segment>) -> Vec<Segment> {
+    let mut cuts: Vec<u64> = segments.iter().flat_map(|s| [s.first_id, s.first_id + s.count]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut alike = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let end = segment.first_id + segment.count;
+        let mut from = segment.first_id;
+        let next = cuts.partition_point(|cut| *cut <= from);
+        for &cut in cuts[next..].iter().take_while(|cut| **cut <= end) {
+            let first_row = segment.first_row + (from - segment.first_id);
+            alike.push(Segment { first_id: from, count: cut - from, first_row, ..segment });
+            from = cut;
+        }
+    }
+    alike.sort_by_key(|s| (s.first_id, s.file, s.first_row));
+    alike
+}
+
 /// The live rows of one tensor in one file, with their ids.
 async fn live_pieces(
     store: &Store,
@@ -294,13 +327,14 @@ impl RowCache {
             );
         }
         segments.sort_by_key(|s| (s.first_id, s.file, s.first_row));
-        let overlap = |pair: &[Segment]| {
-            pair[0].first_id + pair[0].count > pair[1].first_id
-                && (pair[0].count > 1 || pair[1].first_id != pair[0].first_id)
-        };
+        let overlap = |pair: &[Segment]| pair[0].first_id + pair[0].count > pair[1].first_id;
         if segments.windows(2).any(overlap) {
-            let what = format!("column {name:?} has two samples for one row");
-            return Err(TableError::corrupt(name, what));
+            // Only blobs have several rows for one sample: tiles, which may even lie in several files.
+            if name == ROW_AXIS || Form::of(&state.header)? != Form::Data {
+                let what = format!("column {name:?} has two samples for one row");
+                return Err(TableError::corrupt(name, what));
+            }
+            segments = cut_alike(segments);
         }
         let index = Arc::new(ColumnIndex {
             name: name.to_owned(),
@@ -326,7 +360,13 @@ impl RowCache {
             let pieces = live_pieces(store, &self.base, entry, held).await?;
             runs.extend(with_sequences(held, pieces));
         }
-        let axis = Arc::new(RowAxis::new(runs));
+        // Where another tool lost the order of some rows, that of all is their ids'.
+        let lost = |entry: &Arc<FileEntry>| entry.held(ROW_AXIS).is_some_and(|h| h.sequences.is_empty());
+        if state.files.iter().any(lost) {
+            runs.iter_mut().for_each(|(sequence, ..)| *sequence = 0);
+        }
+        let twice = || TableError::corrupt(ROW_AXIS, "two rows have the same id");
+        let axis = Arc::new(RowAxis::new(runs).ok_or_else(twice)?);
         self.axis.put((), (state.clone(), Arc::clone(&axis)));
         Ok(axis)
     }
@@ -374,7 +414,12 @@ mod tests {
     #[test]
     fn positions_follow_sequence_then_id() {
         // Ids 100.. were written before ids 0.., which a slower writer had reserved.
-        let axis = RowAxis::new(vec![(7, 0, 10), (5, 100, 20), (9, 120, 5), (9, 10, 2)]);
+        let axis = RowAxis::new(vec![(7, 0, 10), (5, 100, 20), (9, 120, 5), (9, 10, 2)]).unwrap();
+        assert!(RowAxis::new(vec![(1, 0, 10), (2, 9, 1)]).is_none());
+        assert!(
+            axis.overlaps(11, 5) && axis.overlaps(0, 1) && axis.overlaps(90, 11) && axis.overlaps(124, 9)
+        );
+        assert!(!axis.overlaps(12, 88) && !axis.overlaps(125, 5));
         assert_eq!(axis.len(), 37);
         assert_eq!((axis.id(0), axis.id(19), axis.id(20)), (Some(100), Some(119), Some(0)));
         assert_eq!(
@@ -403,6 +448,21 @@ mod tests {
         let pieces = zip_runs(&[(0, 8)], &[(3, 3), (5, 1), (5, 3), (7, 1)]);
         let apart = [(0, 3, 2), (2, 5, 1), (3, 5, 1), (4, 5, 1), (5, 6, 1), (6, 7, 1), (7, 7, 1)];
         assert_eq!(with_tiles_apart(pieces), apart);
+    }
+
+    #[test]
+    fn segments_are_cut_alike() {
+        let segment = |first_id, count, file, first_row| Segment { first_id, count, file, first_row };
+        // A sample whose tiles lie in two files.
+        let cut = cut_alike(vec![segment(5, 3, 0, 10), segment(7, 1, 1, 0), segment(7, 3, 2, 4)]);
+        let expected = [
+            segment(5, 2, 0, 10),
+            segment(7, 1, 0, 12),
+            segment(7, 1, 1, 0),
+            segment(7, 1, 2, 4),
+            segment(8, 2, 2, 5),
+        ];
+        assert_eq!(cut, expected);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
 use crate::form::Form;
 use crate::held::PENDING;
-use crate::read_rows::{Samples, ScalarRead};
+use crate::read_rows::{Samples, ScalarRead, Scalars};
 use crate::row_index::RowAxis;
 use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
 use crate::snapshot::HeaderRow;
@@ -147,7 +147,7 @@ impl Table {
     /// The scalars of rows, given as runs (first id, count).
     pub async fn read_scalars(&self, name: &str, ids: &[(u64, u64)]) -> Result<ScalarRead, TableError> {
         let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
-        let kind = Form::of(&index.header)?.scalars();
+        let kind = Scalars::of(Form::of(&index.header)?);
         let kind = kind.ok_or_else(|| TableError::refused("read scalars", format!("{name:?} has none")))?;
         self.sample_cache().scalars(self.store(), &index, ids, &kind).await
     }
@@ -244,7 +244,11 @@ impl Table {
             detail: change.detail,
             data_change: true,
         };
-        self.commit(staged, options).await
+        let committed = self.commit(staged, options).await;
+        if committed.is_err() {
+            self.row_ids().forget();
+        }
+        committed
     }
 
     /// Gives a column another name. Stored bytes are copied.
@@ -263,13 +267,18 @@ impl Table {
         let header = header.map(|state| (*state.header).clone()).ok_or_else(|| self.no_such(from))?;
         let copied =
             [Copied { name: from.to_owned(), new_name: to.to_owned(), header: Some(header), only: None }];
+        // A row that is deleted meanwhile must not come back under the new name.
+        let mut writes = WriteSet::whole([from.to_owned(), to.to_owned()]);
+        let index = self.row_cache().column(self.store(), self.snapshot(), from).await?;
+        let runs = index.segments.iter().map(|segment| (segment.first_id, segment.count)).collect();
+        writes.tensors.push(Written { tensor: to.to_owned(), scope: Scope::of_rows(runs) });
         let (store, world, cache, snapshot) = self.parts();
         let files = copy_rows(store, world, cache, snapshot, &copied, options).await?;
         let staged = Staged {
             op: "RENAME COLUMN",
             files,
             supersede: vec![Supersede::Tensor(from.to_owned())],
-            writes: WriteSet::whole([from.to_owned(), to.to_owned()]),
+            writes,
             detail: serde_json::json!({"tensors": [from, to]}),
             data_change: true,
         };

@@ -34,6 +34,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
         column::PARAMETERS,
         column::METADATA,
         column::BYTES,
+        column::ROW,
     ];
     let rows = index.rows();
     let batch = match rows {
@@ -44,6 +45,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
     let tensors =
         batch.column_by_name(column::TENSOR).and_then(|c| c.as_string_opt::<i32>()).ok_or_else(bad)?;
     let lengths = batch.column_by_name(column::BYTES).and_then(|c| c.as_primitive_opt::<Int64Type>());
+    let ids = batch.column_by_name(column::ROW).and_then(|c| c.as_primitive_opt::<Int64Type>());
     let dtypes =
         batch.column_by_name(column::DTYPE).and_then(|c| c.as_string_opt::<i32>()).ok_or_else(bad)?;
     let metadata = batch.column_by_name(column::METADATA).ok_or_else(bad)?;
@@ -61,6 +63,12 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
             continue;
         }
         extend_run(&mut held.rows, at, 1);
+        if let Some(id) =
+            ids.filter(|ids| ids.is_valid(row)).and_then(|ids| u64::try_from(ids.value(row)).ok())
+        {
+            let (low, high) = held.span.unwrap_or((id, id));
+            held.span = Some((low.min(id), high.max(id)));
+        }
         if let Some(lengths) = lengths.filter(|l| l.is_valid(row) && !is_dead) {
             held.bytes += u64::try_from(lengths.value(row)).unwrap_or(0);
         }

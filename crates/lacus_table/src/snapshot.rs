@@ -49,16 +49,19 @@ pub(crate) struct FileTags {
 }
 
 impl FileTags {
-    /// Whether every run of rows ends where a file can end.
-    fn are_sane(&self) -> bool {
-        let ends = |runs: &[(u64, u64)]| {
-            runs.iter().all(|(first, count)| first.checked_add(*count).is_some_and(|e| e <= i64::MAX as u64))
+    /// Whether runs of rows lie apart, in a file of so many rows, and ids where ids can be.
+    fn are_sane(&self, file_rows: u64) -> bool {
+        let ends = |runs: &[(u64, u64)], limit: u64| {
+            runs.iter().all(|(first, count)| first.checked_add(*count).is_some_and(|end| end <= limit))
         };
+        let apart = |runs: &[(u64, u64)]| runs.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
         let counts = |runs: &[(u64, u64)]| runs.iter().map(|(_, count)| u128::from(*count)).sum::<u128>();
         self.tensors.iter().all(|held| {
             let rows = counts(&held.rows);
-            ends(&held.rows)
-                && ends(&held.ids)
+            ends(&held.rows, file_rows)
+                && apart(&held.rows)
+                && ends(&held.ids, i64::MAX as u64)
+                && held.span.is_none_or(|(low, high)| low <= high && high < i64::MAX as u64)
                 && (held.ids.is_empty() || counts(&held.ids) == rows)
                 && (held.sequences.is_empty() || counts(&held.sequences) == rows)
         })
@@ -281,7 +284,8 @@ impl Snapshot {
         let tag = add.tags.as_ref().and_then(|t| t.get(TAG)).and_then(|t| t.as_deref());
         let deleted = add.deletion_vector.as_ref().map_or(0, |dv| u64::try_from(dv.cardinality).unwrap_or(0));
         let tags = tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok());
-        match tags.filter(|tags| tags.deleted == deleted && tags.are_sane()) {
+        let rows = row_count(add.stats.as_deref());
+        match tags.filter(|tags| tags.deleted == deleted && tags.are_sane(rows)) {
             Some(tags) => {
                 self.insert(FileEntry { add, tags });
                 None
@@ -379,6 +383,17 @@ impl Snapshot {
         close.sort();
         close.into_iter().take(3).map(|(_, n)| format!("{n:?}")).collect()
     }
+}
+
+/// How many rows a file has, by its statistics; any number if they do not say.
+fn row_count(stats: Option<&str>) -> u64 {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Counted {
+        num_records: u64,
+    }
+    let counted = stats.and_then(|stats| serde_json::from_str::<Counted>(stats).ok());
+    counted.map_or(i64::MAX as u64, |counted| counted.num_records)
 }
 
 /// Stands in while a tensor's rows are known but its header row is not.

@@ -156,8 +156,15 @@ fn write_closed(
                 if options.cancelled() {
                     return Err(TableError::Cancelled);
                 }
-                let (column, values) = array(&write.values);
-                writer.samples(&name, &write.ids, Some((column, &values)))?;
+                match &write.values {
+                    ColumnValues::Scalars(scalars) => {
+                        let values = scalar_array(scalars);
+                        writer.samples(&name, &write.ids, Some((scalars.column(), &values)))?;
+                    }
+                    ColumnValues::Texts(texts) => write_texts(&mut writer, &name, &write.ids, texts)?,
+                    // Blobs are written below.
+                    ColumnValues::Blobs(_) => {}
+                }
                 meter.add(write.values.bytes());
             }
         }
@@ -239,14 +246,32 @@ fn write_sample(
     Ok(())
 }
 
-/// The column and array that hold scalars or texts.
-fn array(values: &ColumnValues<'_>) -> (&'static str, ArrayRef) {
-    match values {
-        ColumnValues::Scalars(scalars) => (scalars.column(), scalar_array(scalars)),
-        ColumnValues::Texts(texts) => (column::TEXT, Arc::new(StringArray::from_iter_values(texts))),
-        // Blobs are written elsewhere.
-        ColumnValues::Blobs(_) => (column::TEXT, Arc::new(StringArray::from_iter_values([""; 0]))),
+/// Bytes of text that become one Arrow array, which counts them in 31 bits.
+const TEXT_ARRAY_BYTES: usize = 64 << 20;
+
+/// Writes texts, some at a time.
+pub(crate) fn write_texts<S: AsRef<str>>(
+    writer: &mut CellFileWriter,
+    name: &str,
+    ids: &[u64],
+    texts: &[S],
+) -> Result<(), TableError> {
+    let mut from = 0;
+    while from < texts.len() {
+        let mut bytes = 0;
+        let fits = texts[from..].iter().take_while(|text| {
+            bytes += text.as_ref().len();
+            bytes <= TEXT_ARRAY_BYTES
+        });
+        let to = from + fits.count().max(1);
+        if texts[from].as_ref().len() > i32::MAX as usize {
+            return Err(TableError::refused("write", format!("a text of {name:?} is longer than 2 GiB")));
+        }
+        let array: ArrayRef = Arc::new(StringArray::from_iter_values(&texts[from..to]));
+        writer.samples(name, &ids[from..to], Some((column::TEXT, &array)))?;
+        from = to;
     }
+    Ok(())
 }
 
 /// Scalars as an array, bit for bit.
