@@ -1,0 +1,264 @@
+//! Expressions: literals, names, operators, subscripts of whole arrays.
+
+use super::{Binding, Facts, Infer, Lowered, MAX_DEPTH, MAX_EXPRESSIONS};
+use crate::error::{AlgebraError, Problem};
+use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Reduction};
+use crate::op::BinaryOp;
+use crate::scalar::Scalar;
+use crate::syntax::{Expr, ExprNode, Span, Subscript};
+use lacus_tensor::DType;
+
+impl Infer<'_> {
+    // Not inlining what is called from here keeps the frames of the recursion small.
+
+    /// An expression as an array over its axes; within a statement with indices, as one element.
+    pub(super) fn lower(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        self.size += 1;
+        if self.size > MAX_EXPRESSIONS {
+            return self.fail(Problem::TooLong { limit: MAX_EXPRESSIONS }, expr.span);
+        }
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.fail(Problem::TooDeep { limit: MAX_DEPTH }, expr.span);
+        }
+        let value = self.lower_node(expr);
+        self.depth -= 1;
+        value
+    }
+
+    fn lower_node(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        let literal = |value: Scalar, known| {
+            Ok(Lowered::scalar(Element::constant(value), Facts { weak: value.dtype() != DType::Bool, known }))
+        };
+        match &expr.node {
+            ExprNode::Bool(value) => literal(Scalar::Bool(*value), None),
+            ExprNode::Int(value) => literal(Scalar::I64(*value), Some((*value, *value))),
+            ExprNode::Float(value) => literal(Scalar::F64(*value), None),
+            ExprNode::Text(_) | ExprNode::List(_) => {
+                let what =
+                    format!("`{expr}` is no number: it can only be an argument of functions that take it");
+                self.fail(Problem::Misplaced { what }, expr.span)
+            }
+            ExprNode::Name(name) => self.name(name, expr),
+            ExprNode::Unary(op, a) => {
+                let a = self.operand(a)?;
+                self.unary(*op, a, expr.span)
+            }
+            ExprNode::Binary(op, a, b) => {
+                let (a, b) = (self.operand(a)?, self.operand(b)?);
+                self.binary(*op, a, b, expr.span)
+            }
+            ExprNode::MatMul(a, b) => {
+                let product = self.in_whole(|infer| {
+                    let (a, b) = (infer.factor(a)?, infer.factor(b)?);
+                    infer.matmul(a, b, expr.span)
+                })?;
+                self.as_part(product, expr)
+            }
+            ExprNode::Call { name, arguments } => self.call(name, arguments, expr),
+            ExprNode::Subscript(base, subscripts) => match self.site(expr)? {
+                Some(element) => Ok(element),
+                None => {
+                    let slice = self.in_whole(|infer| {
+                        let base_value = infer.operand(base)?;
+                        infer.slice(base_value, subscripts, base, expr.span)
+                    })?;
+                    self.as_part(slice, expr)
+                }
+            },
+        }
+    }
+
+    /// An expression within a larger one.
+    pub(super) fn operand(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        let value = self.lower(expr)?;
+        self.settle(value, expr.span)
+    }
+
+    /// An operand of a contraction, whose every element is read many times: computed first, unless it is a
+    /// variable or a part of one.
+    pub(super) fn factor(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        let value = self.lower(expr)?;
+        match value.body.node {
+            ElementNode::Read(..) | ElementNode::Constant(_) => Ok(value),
+            _ => self.materialize(value, expr.span),
+        }
+    }
+
+    /// Looks at something without the indices of the statement around it.
+    #[inline(never)]
+    pub(super) fn in_whole<T>(
+        &mut self,
+        look: impl FnOnce(&mut Self) -> Result<T, AlgebraError>,
+    ) -> Result<T, AlgebraError> {
+        let indices = self.indices.take();
+        let result = look(self);
+        self.indices = indices;
+        result
+    }
+
+    /// A whole array as part of the expression around it: within a statement with indices, it must be one element.
+    #[inline(never)]
+    pub(super) fn as_part(&mut self, value: Lowered, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        if self.indices.is_none() {
+            return Ok(value);
+        }
+        let facts = value.facts;
+        let value = self.settle(value, expr.span)?;
+        Ok(Lowered::scalar(self.element(value, expr)?, facts))
+    }
+
+    #[inline(never)]
+    fn name(&mut self, name: &str, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        if let Some(index) = self.index_value(name) {
+            return Ok(index);
+        }
+        let value = match self.scope.get(name) {
+            Some(Binding::Element(value)) => {
+                // A copy is as much as was copied: parameters of parameters can double each time.
+                self.size += value.body.size();
+                return Ok(value.clone());
+            }
+            Some(Binding::Variable { slot, facts, .. }) => {
+                let (slot, facts) = (*slot, *facts);
+                self.read(slot, facts)
+            }
+            None => {
+                return self
+                    .fail(Problem::Undefined { name: name.to_owned(), hint: String::new() }, expr.span);
+            }
+        };
+        self.as_part(value, expr)
+    }
+
+    /// numpy's `matmul`: the last two axes are matrices, those before are broadcast, vectors count as a row on the
+    /// left and as a column on the right.
+    #[inline(never)]
+    fn matmul(&mut self, mut a: Lowered, mut b: Lowered, span: Span) -> Result<Lowered, AlgebraError> {
+        let (left, right) = (a.dims(), b.dims());
+        let mismatch = Problem::MatMul { left: left.clone(), right: right.clone() };
+        let (Some(inner_a), Some(inner_b)) =
+            (a.axes.len().checked_sub(1), b.axes.len().checked_sub(2).or(b.axes.len().checked_sub(1)))
+        else {
+            return self.fail(mismatch, span);
+        };
+        if left[inner_a] != right[inner_b] {
+            return self.fail(mismatch, span);
+        }
+        let (k, other) = (a.axes.remove(inner_a), b.axes.remove(inner_b));
+        let _ = b.body.substitute(other.index, &Affine::index(k.index));
+        let row = if a.axes.is_empty() { None } else { a.axes.pop() };
+        let column = if right.len() == 1 { None } else { b.axes.pop() };
+        let mut product = self.binary(BinaryOp::Mul, a, b, span)?;
+        product.axes.extend(row.into_iter().chain(column));
+        Ok(self.reduce(BinaryOp::Add, product, vec![k]))
+    }
+
+    /// Reduces a value over axes that are not among its own any more.
+    pub(super) fn reduce(&mut self, op: BinaryOp, value: Lowered, axes: Vec<Axis>) -> Lowered {
+        let dtype = match (op, value.body.dtype) {
+            (BinaryOp::Add | BinaryOp::Mul, DType::Bool) => DType::I64,
+            (_, dtype) => dtype,
+        };
+        if axes.is_empty() {
+            return Lowered { axes: value.axes, body: value.body.convert(dtype), facts: Facts::default() };
+        }
+        let reduction =
+            Reduction { op: ReduceOp::Op(op), axes, guard: None, body: value.body.convert(dtype) };
+        let body = Element { node: ElementNode::Reduce(Box::new(reduction)), dtype };
+        Lowered { axes: value.axes, body, facts: Facts::default() }
+    }
+
+    /// `A[3, 0:10]`, as numpy's basic indexing: positions remove their axis, ranges keep it, missing ones keep all.
+    #[inline(never)]
+    fn slice(
+        &mut self,
+        mut value: Lowered,
+        subscripts: &[Subscript],
+        base: &Expr,
+        span: Span,
+    ) -> Result<Lowered, AlgebraError> {
+        let shape = value.dims();
+        if subscripts.len() > shape.len() {
+            let (tensor, found) = (base.to_string(), subscripts.len());
+            return self.fail(Problem::WrongRank { tensor, shape, found }, span);
+        }
+        let mut kept = Vec::new();
+        for (axis, old) in value.axes.clone().into_iter().enumerate() {
+            let by = match subscripts.get(axis) {
+                None => {
+                    kept.push(old);
+                    continue;
+                }
+                Some(Subscript::At(at)) => {
+                    let mut position = self.affine(at)?;
+                    if let Some(from_end) = position.as_constant().filter(|&at| at < 0) {
+                        position = Affine::constant(from_end.saturating_add_unsigned(old.extent));
+                    }
+                    let (low, high) = self.range(&position);
+                    if low < 0 || high >= i128::from(old.extent) {
+                        let clamp = |n: i128| n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+                        let (tensor, index) = (base.to_string(), at.to_string());
+                        let problem = Problem::OutOfBounds {
+                            tensor,
+                            shape,
+                            axis,
+                            index,
+                            from: clamp(low),
+                            to: clamp(high),
+                        };
+                        return self.fail(problem, at.span);
+                    }
+                    position
+                }
+                Some(Subscript::Range(start, stop, step)) => {
+                    let (first, step, count) =
+                        self.resolve_range(old.extent, [start.as_ref(), stop.as_ref(), step.as_ref()], span)?;
+                    let axis = self.axis(count);
+                    let by = Affine::constant(first).plus(&Affine::index(axis.index), step);
+                    kept.push(axis);
+                    by.unwrap_or_default()
+                }
+            };
+            if !value.body.substitute(old.index, &by) {
+                let reason = "a number exceeds 64 bits".to_owned();
+                return self.fail(Problem::NotAffine { reason }, span);
+            }
+        }
+        // What was known of a single number is not known of a part of something larger.
+        Ok(Lowered { axes: kept, body: value.body, facts: Facts::default() })
+    }
+
+    /// First position, step and count of a range, as Python's `slice.indices`.
+    fn resolve_range(
+        &mut self,
+        extent: u64,
+        bounds: [Option<&Expr>; 3],
+        span: Span,
+    ) -> Result<(i64, i64, u64), AlgebraError> {
+        let mut given = [None; 3];
+        for (bound, slot) in bounds.into_iter().zip(&mut given) {
+            if let Some(bound) = bound {
+                *slot = Some(self.known(bound, "a bound of a range")?);
+            }
+        }
+        let [start, stop, step] = given;
+        let (step, extent) = (step.unwrap_or(1), extent as i64);
+        if step == 0 {
+            let (what, expected) = ("the step of a range".to_owned(), "a number except 0".to_owned());
+            return self.fail(Problem::Type { what, expected, found: "0".to_owned() }, span);
+        }
+        let (least, most) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
+        let place =
+            |bound: i64| (if bound < 0 { bound.saturating_add(extent) } else { bound }).clamp(least, most);
+        let first = start.map_or(if step > 0 { least } else { most }, place);
+        let end = stop.map_or(if step > 0 { most } else { least }, place);
+        let (first_wide, end_wide, step_wide) = (i128::from(first), i128::from(end), i128::from(step));
+        let count = if step > 0 {
+            (end_wide - first_wide + step_wide - 1).div_euclid(step_wide)
+        } else {
+            (first_wide - end_wide - step_wide - 1).div_euclid(-step_wide)
+        };
+        Ok((first, step, count.max(0) as u64))
+    }
+}

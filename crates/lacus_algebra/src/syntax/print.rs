@@ -1,0 +1,185 @@
+//! Trees back into text: what is printed parses to the same tree.
+
+use crate::op::{BinaryOp, UnaryOp};
+use crate::syntax::ast::{Argument, Expr, ExprNode, Program, Statement, StatementNode, Subscript, Target};
+use std::fmt::{Display, Formatter, Result};
+
+/// How tightly an operator binds; the parser uses the same numbers.
+pub(crate) fn strength(op: BinaryOp) -> u8 {
+    match op {
+        BinaryOp::Or => 1,
+        BinaryOp::And => 2,
+        op if op.is_comparison() => 4,
+        BinaryOp::Add | BinaryOp::Sub => 5,
+        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => MATMUL_STRENGTH,
+        _ => POW_STRENGTH,
+    }
+}
+
+pub(crate) const NOT_STRENGTH: u8 = 3;
+pub(crate) const MATMUL_STRENGTH: u8 = 6;
+pub(crate) const NEG_STRENGTH: u8 = 7;
+pub(crate) const POW_STRENGTH: u8 = 8;
+const TIGHTEST: u8 = 9;
+
+impl Display for Program {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        block(f, &self.statements, 0)
+    }
+}
+
+impl Display for Statement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        statement(f, self, 0)
+    }
+}
+
+impl Display for Target {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match &self.indices {
+            Some(indices) => write!(f, "{}[{}]", self.name, indices.join(", ")),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        expression(f, self, 0)
+    }
+}
+
+impl Display for Subscript {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Subscript::At(at) => at.fmt(f),
+            Subscript::Range(start, stop, step) => {
+                if let Some(start) = start {
+                    start.fmt(f)?;
+                }
+                f.write_str(":")?;
+                if let Some(stop) = stop {
+                    stop.fmt(f)?;
+                }
+                match step {
+                    Some(step) => write!(f, ":{step}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl Display for Argument {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match &self.name {
+            Some(name) => write!(f, "{name}={}", self.value),
+            None => self.value.fmt(f),
+        }
+    }
+}
+
+fn block(f: &mut Formatter<'_>, statements: &[Statement], depth: usize) -> Result {
+    for each in statements {
+        write!(f, "{}", "    ".repeat(depth))?;
+        statement(f, each, depth)?;
+        f.write_str("\n")?;
+    }
+    Ok(())
+}
+
+fn braces(f: &mut Formatter<'_>, body: &[Statement], depth: usize) -> Result {
+    f.write_str(" {\n")?;
+    block(f, body, depth + 1)?;
+    write!(f, "{}}}", "    ".repeat(depth))
+}
+
+fn statement(f: &mut Formatter<'_>, statement: &Statement, depth: usize) -> Result {
+    match &statement.node {
+        StatementNode::Assign { target, reduce, value, guard } => {
+            write!(f, "{target} {}= {value}", reduce.as_deref().unwrap_or(""))?;
+            match guard {
+                Some(guard) => write!(f, " if {guard}"),
+                None => Ok(()),
+            }
+        }
+        StatementNode::Save { value, name } => write!(f, "save({value}, \"{name}\")"),
+        StatementNode::For { variable, from, to, body } => {
+            write!(f, "for {variable} in {from}..{to}")?;
+            braces(f, body, depth)
+        }
+        StatementNode::While { condition, body } => {
+            write!(f, "while {condition}")?;
+            braces(f, body, depth)
+        }
+        StatementNode::Repeat { body, until } => {
+            f.write_str("repeat")?;
+            braces(f, body, depth)?;
+            write!(f, " until {until}")
+        }
+        StatementNode::Define { name, parameters, body, result } => {
+            write!(f, "def {name}({})", parameters.join(", "))?;
+            if body.is_empty() {
+                return write!(f, " = {result}");
+            }
+            f.write_str(" {\n")?;
+            block(f, body, depth + 1)?;
+            let indent = "    ".repeat(depth);
+            write!(f, "{indent}    return {result}\n{indent}}}")
+        }
+    }
+}
+
+fn list<T: Display>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Prints with parentheses around what binds less tightly than `least`.
+fn expression(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
+    let own = match &expr.node {
+        ExprNode::Unary(UnaryOp::Not, _) => NOT_STRENGTH,
+        ExprNode::Unary(..) => NEG_STRENGTH,
+        ExprNode::Binary(op, ..) => strength(*op),
+        ExprNode::MatMul(..) => MATMUL_STRENGTH,
+        _ => TIGHTEST,
+    };
+    if own < least {
+        f.write_str("(")?;
+        expression(f, expr, 0)?;
+        return f.write_str(")");
+    }
+    match &expr.node {
+        ExprNode::Bool(value) => write!(f, "{value}"),
+        ExprNode::Int(value) => write!(f, "{value}"),
+        // `{:?}` keeps a point or an exponent, so that it is read as a float again.
+        ExprNode::Float(value) => write!(f, "{value:?}"),
+        ExprNode::Text(value) => write!(f, "\"{value}\""),
+        ExprNode::Name(name) => f.write_str(name),
+        ExprNode::List(items) => write!(f, "[{}]", list(items)),
+        ExprNode::Unary(op, inner) => {
+            f.write_str(if *op == UnaryOp::Not { "not " } else { "-" })?;
+            expression(f, inner, own)
+        }
+        ExprNode::Binary(BinaryOp::Pow, left, right) => {
+            expression(f, left, TIGHTEST)?;
+            f.write_str(" ** ")?;
+            expression(f, right, NEG_STRENGTH)
+        }
+        ExprNode::Binary(op, left, right) => {
+            // Comparisons do not chain, so both of their sides bind more tightly.
+            expression(f, left, own + u8::from(op.is_comparison()))?;
+            write!(f, " {op} ")?;
+            expression(f, right, own + 1)
+        }
+        ExprNode::MatMul(left, right) => {
+            expression(f, left, own)?;
+            f.write_str(" @ ")?;
+            expression(f, right, own + 1)
+        }
+        ExprNode::Call { name, arguments } => write!(f, "{name}({})", list(arguments)),
+        ExprNode::Subscript(base, subscripts) => {
+            expression(f, base, TIGHTEST)?;
+            write!(f, "[{}]", list(subscripts))
+        }
+    }
+}
