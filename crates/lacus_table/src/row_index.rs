@@ -86,7 +86,7 @@ impl RowAxis {
         by_id.sort_unstable();
         let count = |run: u32| joined[run as usize].2;
         let apart = by_id.windows(2).all(|pair| pair[0].0 + count(pair[0].1) <= pair[1].0);
-        apart.then(|| RowAxis { runs: joined, starts, by_id })
+        apart.then_some(RowAxis { runs: joined, starts, by_id })
     }
 
     /// Whether one of `count` ids from `first` on is a row's.
