@@ -25,6 +25,8 @@
 //! ```
 
 mod error;
+mod blocking;
+mod climb;
 mod world;
 mod layers;
 mod local;
@@ -35,6 +37,7 @@ mod read_plan;
 mod fetch;
 mod upload;
 
+pub use blocking::blocking;
 pub use error::{IoError, IoErrorKind};
 pub use fetch::fetch;
 pub use layers::counting::{CountingStore, Counts};
@@ -42,5 +45,5 @@ pub use local::LocalRoot;
 pub use probe::ensure_conditional_put;
 pub use read_plan::{Part, Request, coalesce};
 pub use store::{Entry, Store};
-pub use upload::{FileWriter, Reserved, blocking};
+pub use upload::{FileWriter, Reserved};
 pub use world::{Chance, Clock, World};

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::climb::climb;
 use crate::error::IoError;
 use crate::layers::counting::Counts;
 
@@ -21,13 +22,15 @@ const MAX_OPEN_FILES: usize = 128;
 #[derive(Debug)]
 pub struct LocalRoot {
     path: PathBuf,
+    /// How far paths may climb out of it.
+    climbs: usize,
     open: Mutex<HashMap<String, Arc<File>>>,
     counts: Arc<Counts>,
 }
 
 impl LocalRoot {
-    pub(crate) fn new(path: PathBuf, counts: Arc<Counts>) -> Self {
-        LocalRoot { path, open: Mutex::new(HashMap::new()), counts }
+    pub(crate) fn new(path: PathBuf, climbs: usize, counts: Arc<Counts>) -> Self {
+        LocalRoot { path, climbs, open: Mutex::new(HashMap::new()), counts }
     }
 
     /// The directory.
@@ -41,13 +44,42 @@ impl LocalRoot {
         if let Some(file) = open.get(path) {
             return Ok(Arc::clone(file));
         }
-        let file = File::open(self.path.join(path)).map_err(|e| IoError::from_os("open", path, e))?;
+        let file = File::open(self.full(path)?).map_err(|e| IoError::from_os("open", path, e))?;
         if open.len() >= MAX_OPEN_FILES {
             open.clear();
         }
         let file = Arc::new(file);
         open.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
+    }
+
+    /// The whole path of a file, which may climb as far as this root allows.
+    fn full(&self, path: &str) -> Result<PathBuf, IoError> {
+        let (up, rest) = climb(path, self.climbs)?;
+        let above = self.path.ancestors().nth(up).unwrap_or(&self.path);
+        Ok(above.join(rest))
+    }
+
+    /// Makes `to` a second name of the file `from`; where the file system has none, a copy.
+    pub(crate) fn link(&self, from: &str, to: &str) -> Result<(), IoError> {
+        let (from_full, to_full) = (self.full(from)?, self.full(to)?);
+        let failed = |e| IoError::from_os("copy", from, e);
+        if let Some(parent) = to_full.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        match fs::hard_link(&from_full, &to_full) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {
+                Err(failed(e))
+            }
+            Err(_) => {
+                self.counts.add_write(fs::metadata(&from_full).map_or(0, |m| m.len()));
+                fs::copy(&from_full, &to_full).map(|_| ()).map_err(failed)
+            }
+            Ok(()) => {
+                self.counts.add_write(0);
+                Ok(())
+            }
+        }
     }
 
     /// Reads exactly `head.len() + body.len()` bytes at `offset`: one system call, two buffers, so
@@ -151,7 +183,7 @@ impl LocalRoot {
     pub fn sync(&self, paths: &[String]) -> Result<(), IoError> {
         let mut directories = std::collections::BTreeSet::new();
         for path in paths {
-            let full = self.path.join(path);
+            let full = self.full(path)?;
             let synced = File::open(&full).and_then(|f| f.sync_all());
             match synced {
                 // A file that was cleaned up meanwhile needs no syncing.
@@ -161,7 +193,8 @@ impl LocalRoot {
             let mut directory = full.parent();
             while let Some(d) = directory {
                 directories.insert(d.to_owned());
-                if d == self.path {
+                // Files above this root are other tables': their directories were synced with them.
+                if d == self.path || !d.starts_with(&self.path) {
                     break;
                 }
                 directory = d.parent();

@@ -13,6 +13,8 @@ use object_store::prefix::PrefixStore;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use url::Url;
 
+use crate::blocking::blocking;
+use crate::climb::{climb, climbs};
 use crate::error::{IoError, IoErrorKind};
 use crate::layers::counting::{CountingStore, Counts};
 use crate::local::LocalRoot;
@@ -40,7 +42,11 @@ struct Inner {
     text: String,
     url: Url,
     root: Arc<dyn ObjectStore>,
+    /// This store's root in `root`.
+    prefix: Path,
     prefixed: Arc<dyn ObjectStore>,
+    /// The directories that lead here from the outermost store's root; empty for that store itself.
+    directory: String,
     local: Option<LocalRoot>,
     counts: Arc<Counts>,
     unproven_endpoint: Option<String>,
@@ -62,6 +68,39 @@ impl Store {
         ))
     }
 
+    /// The store whose root is a directory of this one. Its paths may climb (`../x`), but not out of this store.
+    /// Traffic is counted together.
+    pub fn below(&self, directory: &str) -> Result<Store, IoError> {
+        let bad = |message: String| IoError::new(IoErrorKind::Invalid, "open", directory, message);
+        let below = self.path(directory)?;
+        let text = format!("{}/{directory}", self.text().trim_end_matches('/'));
+        let url = self.url().join(&format!("{directory}/")).map_err(|e| bad(e.to_string()))?;
+        let prefix = Path::from_iter(self.inner.prefix.parts().chain(below.parts()));
+        let directory = match self.inner.directory.as_str() {
+            "" => directory.to_owned(),
+            above => format!("{above}/{directory}"),
+        };
+        let root = Arc::clone(&self.inner.root);
+        let counts = Arc::clone(&self.inner.counts);
+        let local = self.local().map(|local| {
+            LocalRoot::new(local.path().join(below.as_ref()), climbs(&directory), Arc::clone(&counts))
+        });
+        Ok(Store {
+            inner: Arc::new(Inner {
+                text,
+                url,
+                prefixed: Arc::new(PrefixStore::new(Arc::clone(&root), prefix.clone())),
+                root,
+                prefix,
+                directory,
+                local,
+                counts,
+                unproven_endpoint: self.inner.unproven_endpoint.clone(),
+                proven: AtomicBool::new(self.inner.proven.load(std::sync::atomic::Ordering::Acquire)),
+            }),
+        })
+    }
+
     /// A store over a given object store, for tests and simulations. `url` only names it.
     pub fn over(url: Url, root: Arc<dyn ObjectStore>) -> Result<Store, IoError> {
         let prefix = Path::from_url_path(url.path())
@@ -79,11 +118,46 @@ impl Store {
     ) -> Store {
         let counts = Arc::new(Counts::default());
         let root: Arc<dyn ObjectStore> = Arc::new(CountingStore::new(root, Arc::clone(&counts)));
-        let prefixed: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&root), prefix));
-        let local = directory.map(|d| LocalRoot::new(d, Arc::clone(&counts)));
+        let prefixed: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&root), prefix.clone()));
+        let local = directory.map(|d| LocalRoot::new(d, 0, Arc::clone(&counts)));
         let proven = AtomicBool::new(unproven_endpoint.is_none());
+        let directory = String::new();
         Store {
-            inner: Arc::new(Inner { text, url, root, prefixed, local, counts, unproven_endpoint, proven }),
+            inner: Arc::new(Inner {
+                text,
+                url,
+                root,
+                prefix,
+                prefixed,
+                directory,
+                local,
+                counts,
+                unproven_endpoint,
+                proven,
+            }),
+        }
+    }
+
+    /// Where this store's root is in the outermost store: `""` for that store itself.
+    pub fn directory(&self) -> &str {
+        &self.inner.directory
+    }
+
+    /// A path of this store as seen from the outermost store's root, by which stores below it can be compared.
+    pub fn outer_path(&self, path: &str) -> Result<String, IoError> {
+        let (up, rest) = climb(path, climbs(self.directory()))?;
+        let kept = climbs(self.directory()) - up;
+        let mut parts: Vec<&str> = self.directory().split('/').take(kept).collect();
+        parts.push(rest);
+        Ok(parts.join("/"))
+    }
+
+    /// The path by which this store reaches what the outermost store calls `outer`.
+    pub fn path_to(&self, outer: &str) -> String {
+        let own = outer.strip_prefix(self.directory()).and_then(|rest| rest.strip_prefix('/'));
+        match own.filter(|_| !self.directory().is_empty()) {
+            Some(own) => own.to_owned(),
+            None => "../".repeat(climbs(self.directory())) + outer,
         }
     }
 
@@ -129,6 +203,17 @@ impl Store {
         Path::parse(path).map_err(|e| IoError::new(IoErrorKind::Invalid, "path", path, e.to_string()))
     }
 
+    /// The object store to ask for `path`, and what it calls it.
+    fn place(&self, path: &str) -> Result<(&Arc<dyn ObjectStore>, Path), IoError> {
+        if !path.starts_with("../") {
+            return Ok((&self.inner.prefixed, self.path(path)?));
+        }
+        let (up, rest) = climb(path, climbs(self.directory()))?;
+        let above = self.inner.prefix.parts().count() - up;
+        let rest = self.path(rest)?;
+        Ok((&self.inner.root, Path::from_iter(self.inner.prefix.parts().take(above).chain(rest.parts()))))
+    }
+
     /// The bytes of an object in `range`, exactly.
     pub async fn read(&self, path: &str, range: Range<u64>) -> Result<Bytes, IoError> {
         let length = range.end.saturating_sub(range.start);
@@ -146,10 +231,8 @@ impl Store {
             local.read_at(&file, path, range.start, &mut [], &mut bytes)?;
             return Ok(bytes.into());
         }
-        let location = self.path(path)?;
-        let bytes = self
-            .inner
-            .prefixed
+        let (objects, location) = self.place(path)?;
+        let bytes = objects
             .get_range(&location, range.clone())
             .await
             .map_err(|e| IoError::from_store("read", path, e))?;
@@ -162,22 +245,17 @@ impl Store {
 
     /// A whole object.
     pub async fn read_all(&self, path: &str) -> Result<Bytes, IoError> {
-        let location = self.path(path)?;
-        let found =
-            self.inner.prefixed.get(&location).await.map_err(|e| IoError::from_store("read", path, e))?;
+        let (objects, location) = self.place(path)?;
+        let found = objects.get(&location).await.map_err(|e| IoError::from_store("read", path, e))?;
         found.bytes().await.map_err(|e| IoError::from_store("read", path, e))
     }
 
     /// The last `length` bytes of an object (all of it when it is shorter), and its size.
     pub async fn read_tail(&self, path: &str, length: u64) -> Result<(Bytes, u64), IoError> {
-        let location = self.path(path)?;
+        let (objects, location) = self.place(path)?;
         let options = GetOptions { range: Some(GetRange::Suffix(length)), ..Default::default() };
-        let found = self
-            .inner
-            .prefixed
-            .get_opts(&location, options)
-            .await
-            .map_err(|e| IoError::from_store("read", path, e))?;
+        let found =
+            objects.get_opts(&location, options).await.map_err(|e| IoError::from_store("read", path, e))?;
         let size = found.meta.size;
         let bytes = found.bytes().await.map_err(|e| IoError::from_store("read", path, e))?;
         Ok((bytes, size))
@@ -195,10 +273,29 @@ impl Store {
             .map_err(|e| IoError::from_store("put", path, e))
     }
 
+    /// Makes `to`, which must not be there yet, the same as `from`: a hard link on this machine, a copy made by
+    /// the server elsewhere.
+    pub async fn copy(&self, from: &str, to: &str) -> Result<(), IoError> {
+        if let Some(local) = self.local() {
+            return blocking(|| local.link(from, to));
+        }
+        let (_, from_location) = self.place(from)?;
+        // The store that sees both is the root.
+        let absolute = |path: Path, climbed: bool| match climbed {
+            true => path,
+            false => Path::from_iter(self.inner.prefix.parts().chain(path.parts())),
+        };
+        let from_location = absolute(from_location, from.starts_with("../"));
+        let to_location = absolute(self.path(to)?, false);
+        // The name is new, so nothing is overwritten; stores without conditional copies have this one.
+        let copied = self.inner.root.copy(&from_location, &to_location).await;
+        copied.map_err(|e| IoError::from_store("copy", from, e))
+    }
+
     /// Whether an object is there.
     pub async fn exists(&self, path: &str) -> Result<bool, IoError> {
-        let location = self.path(path)?;
-        match self.inner.prefixed.head(&location).await {
+        let (objects, location) = self.place(path)?;
+        match objects.head(&location).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(e) => match IoError::from_store("look", path, e) {
@@ -225,6 +322,19 @@ impl Store {
             .map_err(|e| IoError::from_store("list", prefix, e))
     }
 
+    /// The objects and directories right below `prefix` (`""` for the root): names only, in no particular order.
+    pub async fn names(&self, prefix: &str) -> Result<Vec<String>, IoError> {
+        let within = if prefix.is_empty() { None } else { Some(self.path(prefix)?) };
+        let found = match self.inner.prefixed.list_with_delimiter(within.as_ref()).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(Vec::new()),
+            Err(e) => return Err(IoError::from_store("list", prefix, e)),
+        };
+        let objects = found.objects.into_iter().map(|meta| meta.location);
+        let names = found.common_prefixes.into_iter().chain(objects);
+        Ok(names.filter_map(|path| path.filename().map(str::to_owned)).collect())
+    }
+
     /// Removes objects; those that are gone already are no error.
     pub async fn remove(&self, paths: Vec<String>) -> Result<(), IoError> {
         let locations = paths.iter().map(|p| self.path(p)).collect::<Result<Vec<_>, _>>()?;
@@ -237,5 +347,51 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_climb_within_the_outermost_store() {
+        let outer = Store::open("memory://climbing", &Default::default()).unwrap();
+        let branch = outer.below("_branches/b").unwrap();
+        assert_eq!(branch.outer_path("../../data/x").unwrap(), "data/x");
+        assert_eq!(branch.outer_path("../a/data/x").unwrap(), "_branches/a/data/x");
+        assert_eq!(branch.outer_path("data/x").unwrap(), "_branches/b/data/x");
+        assert_eq!(branch.path_to("_branches/b/data/x"), "data/x");
+        assert_eq!(branch.path_to("_branches/bb/data/x"), "../../_branches/bb/data/x");
+        assert_eq!(outer.path_to("data/x"), "data/x");
+        assert_eq!(outer.outer_path("data/x").unwrap(), "data/x");
+        assert!(branch.outer_path("../../../x").is_err());
+        assert!(branch.outer_path("data/../../../x").is_err());
+        assert!(outer.outer_path("../x").is_err());
+    }
+
+    async fn check(outer: Store) {
+        let branch = outer.below("_branches/b").unwrap();
+        outer.put_new("data/x", Bytes::from_static(b"abc")).await.unwrap();
+        assert_eq!(&branch.read_all("../../data/x").await.unwrap()[..], b"abc");
+        assert_eq!(&branch.read("../../data/x", 1..3).await.unwrap()[..], b"bc");
+        assert_eq!(branch.read_tail("../../data/x", 2).await.unwrap(), (Bytes::from_static(b"bc"), 3));
+        assert!(branch.exists("../../data/x").await.unwrap());
+        branch.copy("../../data/x", "data/y").await.unwrap();
+        branch.copy("data/y", "data/z").await.unwrap();
+        assert_eq!(&outer.read_all("_branches/b/data/z").await.unwrap()[..], b"abc");
+        assert!(branch.read_all("../../../data/x").await.is_err());
+        let mut names = outer.names("_branches/b").await.unwrap();
+        names.extend(outer.names("_branches/b/data").await.unwrap());
+        names.sort();
+        assert_eq!(names, ["data", "y", "z"]);
+        assert_eq!(outer.names("nowhere").await.unwrap(), Vec::<String>::new());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_store_below_reaches_what_is_above() {
+        check(Store::open("memory://below", &Default::default()).unwrap()).await;
+        let directory = tempfile::tempdir().unwrap();
+        check(Store::open(directory.path().to_str().unwrap(), &Default::default()).unwrap()).await;
     }
 }

@@ -31,6 +31,7 @@
 //! ```
 
 mod error;
+mod difference;
 mod schema;
 mod stats;
 mod deletion;
@@ -64,10 +65,11 @@ mod table;
 mod rows;
 mod upkeep;
 
+pub use difference::{Content, Difference, Fate, Graft, TensorDifference};
 pub use error::TableError;
 pub use form::Form;
 pub use history::HistoryEntry;
-pub use lacus_layout::{Value, Wish};
+pub use lacus_layout::{Coords, Value, Wish};
 pub use lacus_tensor::ErrorKind;
 pub use read::Read;
 pub use read_rows::{Samples, ScalarRead, Scalars};
