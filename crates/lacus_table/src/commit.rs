@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use lacus_io::{Store, World};
 use lacus_layout::Coords;
 use roaring::RoaringTreemap;
@@ -29,7 +30,7 @@ use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tag
 use crate::stage::WriteOptions;
 use crate::stats::loosened;
 use crate::tensor_index::Cache;
-use crate::write_set::WriteSet;
+use crate::write_set::{WHOLE_DATASET, WriteSet};
 
 /// A plain table rewrites at most this much before it starts to use deletion vectors: small tables
 /// stay readable by tools that do not know them.
@@ -56,6 +57,31 @@ pub(crate) enum Supersede {
     Rows(Vec<u64>),
     /// Whole files, whose live rows were copied.
     Files(Vec<FileEntry>),
+    /// Files, in favour of others that hold the same rows.
+    Replaced(Vec<FileEntry>, Vec<FileEntry>),
+    /// The whole content, in favour of these files.
+    Everything(Vec<FileEntry>),
+}
+
+/// Gives a version the name of a commit, when its number is known: the answer goes into its log entry.
+pub type NameVersion<'a> = dyn Fn(u64) -> BoxFuture<'a, Result<String, TableError>> + Send + Sync + 'a;
+
+/// Changes that are to become one version.
+pub(crate) struct Attempt<'a, 'n> {
+    pub op: &'static str,
+    pub detail: Json,
+    pub staged: &'a [Staged],
+    /// What `staged` makes of the snapshot the attempt begins with, when that is known.
+    pub ready: Option<Snapshot>,
+    pub name: Option<&'a NameVersion<'n>>,
+}
+
+impl Attempt<'_, '_> {
+    fn writes(&self) -> WriteSet {
+        let mut all = WriteSet::default();
+        self.staged.iter().for_each(|staged| all.join(&staged.writes));
+        all
+    }
 }
 
 /// A commit in the making.
@@ -87,13 +113,26 @@ impl Committer<'_> {
         staged: Staged,
         options: &WriteOptions,
     ) -> Result<u64, TableError> {
-        let operation = self.world.uuid().to_string();
         let mut made: Vec<String> = staged.files.iter().map(|f| f.path.clone()).collect();
+        let (op, detail) = (staged.op, staged.detail.clone());
+        let attempt = Attempt { op, detail, staged: &[staged], ready: None, name: None };
+        self.commit_all(snapshot, attempt, options, &mut made).await
+    }
+
+    /// Makes all changes of an attempt one version. On an error the files `made` for them are removed.
+    pub(crate) async fn commit_all(
+        &self,
+        snapshot: &mut Snapshot,
+        attempt: Attempt<'_, '_>,
+        options: &WriteOptions,
+        made: &mut Vec<String>,
+    ) -> Result<u64, TableError> {
+        let operation = self.world.uuid().to_string();
         let mut unsure = false;
-        let result = self.attempts(snapshot, &staged, options, &operation, &mut made, &mut unsure).await;
+        let result = self.attempts(snapshot, attempt, options, &operation, made, &mut unsure).await;
         if result.is_err() && !unsure {
             // Unseen files are harmless; removing them is a courtesy that may fail.
-            let _ = self.store.remove(made).await;
+            let _ = self.store.remove(std::mem::take(made)).await;
         }
         result
     }
@@ -103,20 +142,33 @@ impl Committer<'_> {
     async fn attempts(
         &self,
         snapshot: &mut Snapshot,
-        staged: &Staged,
+        mut attempt: Attempt<'_, '_>,
         options: &WriteOptions,
         operation: &str,
         made: &mut Vec<String>,
         unsure: &mut bool,
     ) -> Result<u64, TableError> {
-        for attempt in 0u32.. {
+        let writes = attempt.writes();
+        for tries in 0u32.. {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
             }
-            let mut actions = self.resolve(snapshot, staged, options, made).await?;
-            let only_adds = !actions.iter().any(|a| matches!(a, Action::Remove(_)));
-            actions.insert(0, Action::CommitInfo(self.commit_info(staged, options, operation, only_adds)));
+            let ready = attempt.ready.take();
+            let mut actions = match (ready, attempt.staged) {
+                (Some(ready), _) => net_actions(snapshot, &ready, self.world.now_millis()),
+                (None, [staged]) => self.resolve(snapshot, staged, options, made).await?,
+                (None, staged) => {
+                    let ready = self.resolve_all(snapshot, staged, options, made).await?;
+                    net_actions(snapshot, &ready, self.world.now_millis())
+                }
+            };
             let version = snapshot.version + 1;
+            let name = match attempt.name {
+                Some(name) => Some(name(version).await?),
+                None => None,
+            };
+            let info = self.commit_info(&attempt, &writes, name, options, operation, &actions);
+            actions.insert(0, Action::CommitInfo(info));
             *unsure = true;
             let put = self.store.put_new(&entry_path(version), render_entry(&actions)).await;
             match put {
@@ -128,7 +180,7 @@ impl Committer<'_> {
                 Err(e) if e.is_already_exists() => {}
                 Err(e) => {
                     // The entry may have been written before the answer was lost, or may yet be.
-                    return match self.catch_up(snapshot, &staged.writes, operation).await {
+                    return match self.catch_up(snapshot, &writes, operation).await {
                         Ok(Some(version)) => {
                             self.after(snapshot, options).await?;
                             Ok(version)
@@ -137,7 +189,7 @@ impl Committer<'_> {
                     };
                 }
             }
-            match self.catch_up(snapshot, &staged.writes, operation).await {
+            match self.catch_up(snapshot, &writes, operation).await {
                 Ok(Some(version)) => {
                     self.after(snapshot, options).await?;
                     return Ok(version);
@@ -148,9 +200,37 @@ impl Committer<'_> {
                     return Err(error);
                 }
             }
-            self.world.back_off(attempt.min(16)).await;
+            self.world.back_off(tries.min(16)).await;
         }
         Err(TableError::Cancelled)
+    }
+
+    /// What several changes, one after the other, make of a snapshot.
+    async fn resolve_all(
+        &self,
+        snapshot: &Snapshot,
+        staged: &[Staged],
+        options: &WriteOptions,
+        made: &mut Vec<String>,
+    ) -> Result<Snapshot, TableError> {
+        let mut ready = snapshot.clone();
+        for staged in staged {
+            self.apply_privately(&mut ready, staged, options, made).await?;
+        }
+        Ok(ready)
+    }
+
+    /// Makes a change in a snapshot that nobody else sees.
+    pub(crate) async fn apply_privately(
+        &self,
+        snapshot: &mut Snapshot,
+        staged: &Staged,
+        options: &WriteOptions,
+        made: &mut Vec<String>,
+    ) -> Result<(), TableError> {
+        let actions = self.resolve(snapshot, staged, options, made).await?;
+        snapshot.apply(snapshot.version + 1, &actions)?;
+        Ok(())
     }
 
     fn accept(&self, snapshot: &mut Snapshot, version: u64, actions: &[Action]) -> Result<(), TableError> {
@@ -192,10 +272,20 @@ impl Committer<'_> {
         }
     }
 
-    fn commit_info(&self, staged: &Staged, options: &WriteOptions, operation: &str, only_adds: bool) -> Json {
-        json!({
+    fn commit_info(
+        &self,
+        attempt: &Attempt<'_, '_>,
+        writes: &WriteSet,
+        name: Option<String>,
+        options: &WriteOptions,
+        operation: &str,
+        actions: &[Action],
+    ) -> Json {
+        let only_adds = !actions.iter().any(|a| matches!(a, Action::Remove(_)));
+        let moved = attempt.staged.iter().all(|staged| !staged.data_change);
+        let mut info = json!({
             "timestamp": self.world.now_millis(),
-            "operation": staged.op,
+            "operation": attempt.op,
             "operationParameters": {},
             "engineInfo": concat!("lacus/", env!("CARGO_PKG_VERSION")),
             "userName": options.author.clone().unwrap_or_else(default_author),
@@ -203,11 +293,15 @@ impl Committer<'_> {
             "lacus": {
                 "operation": operation,
                 "durable": options.durable,
-                "detail": staged.detail,
-                "writes": staged.writes,
-                "moved": !staged.data_change,
+                "detail": attempt.detail,
+                "writes": writes,
+                "moved": moved,
             },
-        })
+        });
+        if let Some(name) = name {
+            info["lacus"]["commit"] = Json::String(name);
+        }
+        info
     }
 
     /// The actions that make `staged` true on top of `snapshot`.
@@ -222,6 +316,11 @@ impl Committer<'_> {
         let version = snapshot.version + 1;
         let mut actions: Vec<Action> = Vec::new();
         self.check_new_rows(snapshot, staged).await?;
+        if let [Supersede::Everything(files)] = staged.supersede.as_slice() {
+            let mut target = snapshot.clone();
+            target.replace_files(files);
+            return Ok(net_actions(snapshot, &target, now));
+        }
         let mut changes: BTreeMap<String, FileChange> = BTreeMap::new();
         for superseded in &staged.supersede {
             self.mark(snapshot, superseded, &mut changes, &mut actions, now).await?;
@@ -245,10 +344,7 @@ impl Committer<'_> {
                 continue;
             }
             if !snapshot.deletion_vectors && !actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
-                actions.push(Action::Protocol(protocol_action(true)["protocol"].take()));
-                let mut metadata = snapshot.metadata.clone();
-                metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
-                actions.push(Action::Metadata(metadata));
+                actions.extend(vectors_begin(snapshot));
             }
             let mut dead = change.dead;
             if let Some(before) = self.cache.deleted(self.store, entry).await? {
@@ -372,16 +468,24 @@ impl Committer<'_> {
                 let index = self.rows.axis_index(self.store, snapshot).await?;
                 kill(&index, ids, changes);
             }
+            // Stands alone, see `resolve`.
+            Supersede::Everything(_) => {
+                let what = "a whole state can only be restored by itself".to_owned();
+                return Err(TableError::Fault { what });
+            }
             Supersede::Files(files) => {
                 for file in files {
-                    let current = snapshot.files.get(file.path());
-                    // Somebody changed a file that was copied meanwhile: the copy is stale.
-                    if current.is_none_or(|c| c.add.deletion_vector != file.add.deletion_vector) {
-                        let what = format!("data file {:?}", file.path());
-                        return Err(TableError::Conflict { what, version: snapshot.version });
-                    }
+                    check_unchanged(snapshot, file)?;
                     actions.push(removed(file, now, false));
                 }
+            }
+            Supersede::Replaced(files, others) => {
+                for file in files {
+                    check_unchanged(snapshot, file)?;
+                    actions.push(removed(file, now, false));
+                }
+                let add = |file: &FileEntry| Action::Add(Add { data_change: false, ..file.add.clone() });
+                actions.extend(others.iter().map(add));
             }
         }
         Ok(())
@@ -434,7 +538,7 @@ impl Committer<'_> {
     /// Log checkpoints, and durability when asked for.
     async fn after(&self, snapshot: &Snapshot, options: &WriteOptions) -> Result<(), TableError> {
         if options.durable {
-            self.sync(snapshot.version).await?;
+            self.sync(snapshot.version, None).await?;
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
@@ -456,17 +560,26 @@ impl Committer<'_> {
         Ok(lacus_io::blocking(|| local.sync(&written))?)
     }
 
-    /// Syncs everything since the last version that is known to be synced. That version is noted
-    /// once the work is done: what an entry says of itself was written before.
-    async fn sync(&self, version: u64) -> Result<(), TableError> {
+    /// Syncs everything since the last version that is known to be synced: the one noted, or `known`. This version is
+    /// noted once the work is done: what an entry says of itself was written before.
+    pub(crate) async fn sync(&self, version: u64, known: Option<u64>) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
         let noted = self.store.read_all(SYNCED).await.ok();
         let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
+        let noted = noted.max(known);
+        if noted.is_some_and(|noted| noted >= version) {
+            return Ok(());
+        }
         let mut paths = vec![entry_path(version)];
         let mut at = version;
         loop {
-            let actions = parse_entry(at, &self.store.read_all(&entry_path(at)).await?)?;
-            for action in &actions {
+            let bytes = match self.store.read_all(&entry_path(at)).await {
+                Ok(bytes) => bytes,
+                // A branch begins with a log checkpoint, which was synced when it was made.
+                Err(e) if e.is_not_found() && at < version => break,
+                Err(e) => return Err(e.into()),
+            };
+            for action in &parse_entry(at, &bytes)? {
                 if let Action::Add(add) = action {
                     paths.push(add.path.clone());
                     paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
@@ -485,6 +598,38 @@ impl Committer<'_> {
             local.replace(SYNCED, version.to_string().as_bytes())
         })?)
     }
+}
+
+/// The actions with which a table begins to use deletion vectors.
+fn vectors_begin(snapshot: &Snapshot) -> [Action; 2] {
+    let mut metadata = snapshot.metadata.clone();
+    metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
+    [Action::Protocol(protocol_action(true)["protocol"].take()), Action::Metadata(metadata)]
+}
+
+/// The actions that lead from one snapshot to another, whatever happened between them.
+fn net_actions(from: &Snapshot, to: &Snapshot, now: i64) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let uses_vectors = to.files.values().any(|file| file.deletions().is_some());
+    if !from.deletion_vectors && (to.deletion_vectors || uses_vectors) {
+        actions.extend(vectors_begin(from));
+    }
+    let is_same = |entry: &FileEntry, other: Option<&Arc<FileEntry>>| {
+        other.is_some_and(|other| {
+            entry.add.deletion_vector == other.add.deletion_vector && entry.add.tags == other.add.tags
+        })
+    };
+    for (path, entry) in &from.files {
+        if !is_same(entry, to.files.get(path)) {
+            actions.push(removed(entry, now, true));
+        }
+    }
+    for (path, entry) in &to.files {
+        if !is_same(entry, from.files.get(path)) {
+            actions.push(Action::Add(Add { data_change: true, ..entry.add.clone() }));
+        }
+    }
+    actions
 }
 
 /// Moves a snapshot on by one log entry, or not at all.
@@ -522,7 +667,7 @@ fn clash(writes: &WriteSet, info: Option<&Json>, actions: &[Action]) -> Option<S
         None => {
             // Another tool's commit: what only adds, or only moves rows, is no concern of ours.
             let changes = actions.iter().any(|a| matches!(a, Action::Remove(r) if r.data_change));
-            (changes && !writes.tensors.is_empty()).then(|| "the table".to_owned())
+            (changes && !writes.is_empty()).then(|| "the table".to_owned())
         }
     }
 }
@@ -530,7 +675,20 @@ fn clash(writes: &WriteSet, info: Option<&Json>, actions: &[Action]) -> Option<S
 fn describe(tensor: &str) -> String {
     match tensor {
         "" => "the dataset's metadata".to_owned(),
+        WHOLE_DATASET => "the dataset".to_owned(),
         name => format!("tensor {name:?}"),
+    }
+}
+
+/// Fails if somebody changed a file that was copied meanwhile: the copy is stale.
+fn check_unchanged(snapshot: &Snapshot, file: &FileEntry) -> Result<(), TableError> {
+    let current = snapshot.files.get(file.path());
+    match current.is_some_and(|c| c.add.deletion_vector == file.add.deletion_vector) {
+        true => Ok(()),
+        false => {
+            let what = format!("data file {:?}", file.path());
+            Err(TableError::Conflict { what, version: snapshot.version })
+        }
     }
 }
 

@@ -121,6 +121,22 @@ pub(crate) fn file_path(descriptor: &Descriptor) -> Option<String> {
     })
 }
 
+/// A descriptor of the table at `from` as the table at `to` has to say it.
+pub(crate) fn seen_from(descriptor: &Descriptor, from: &Store, to: &Store) -> Result<Descriptor, TableError> {
+    let Some(path) = file_path(descriptor) else { return Ok(descriptor.clone()) };
+    let path = to.path_to(&from.outer_path(&path)?);
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let text = &descriptor.path_or_inline_dv;
+    let name = text.get(text.len().saturating_sub(20)..).unwrap_or_default();
+    Ok(Descriptor { path_or_inline_dv: format!("{directory}{name}"), ..descriptor.clone() })
+}
+
+/// The descriptor of a copy of a vector's file at the table's root, and the name of that copy.
+pub(crate) fn renamed(descriptor: &Descriptor, name: Uuid) -> (Descriptor, String) {
+    let own = Descriptor { path_or_inline_dv: z85::encode(name.as_bytes()), ..descriptor.clone() };
+    (own, format!("deletion_vector_{name}.bin"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,20 +22,27 @@ pub struct HistoryEntry {
     pub detail: Json,
     /// Whether it was made safe against power loss.
     pub durable: bool,
+    /// Tensors that were written.
+    pub tensors: Vec<String>,
+    /// Whether only the place of rows changed, and not what they say.
+    pub moved: bool,
+    /// The commit whose content this version has, where it was made as one.
+    pub commit: Option<String>,
 }
 
 /// Entries read at once: they are small, and each is a request.
 const AT_ONCE: usize = 32;
 
-/// The versions from `newest` back, at most `limit`.
+/// The versions from `newest` back to `first`, at most `limit`.
 pub(crate) async fn history(
     store: &Store,
+    first: u64,
     newest: u64,
     limit: Option<usize>,
 ) -> Result<Vec<HistoryEntry>, TableError> {
     let oldest = match limit {
-        Some(limit) => (newest + 1).saturating_sub(limit as u64),
-        None => 0,
+        Some(limit) => (newest + 1).saturating_sub(limit as u64).max(first),
+        None => first,
     };
     futures::stream::iter((oldest..=newest).rev())
         .map(|version| entry(store, version))
@@ -61,13 +68,36 @@ pub(crate) async fn entry(store: &Store, version: u64) -> Result<HistoryEntry, T
         operation: text(&info["operation"]),
         detail: info["lacus"]["detail"].clone(),
         durable: info["lacus"]["durable"] == true,
+        tensors: tensors_of(&info["lacus"]["writes"]),
+        moved: info["lacus"]["moved"] == true,
+        commit: info["lacus"]["commit"].as_str().map(str::to_owned),
     })
 }
 
-/// The newest version made at or before a time.
-pub(crate) async fn version_at(store: &Store, newest: u64, time_millis: i64) -> Result<u64, TableError> {
-    let (mut low, mut high) = (0, newest);
-    if entry(store, 0).await?.time_millis > time_millis {
+/// The tensors a write set names, each once.
+fn tensors_of(writes: &Json) -> Vec<String> {
+    let written = writes["tensors"].as_array().cloned().unwrap_or_default();
+    let mut names: Vec<String> =
+        written.iter().filter_map(|w| w["tensor"].as_str()).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The newest version made at or before a time. A log that begins with `first` says with `begun` when that was,
+/// where there is no entry for it.
+pub(crate) async fn version_at(
+    store: &Store,
+    (first, begun): (u64, Option<i64>),
+    newest: u64,
+    time_millis: i64,
+) -> Result<u64, TableError> {
+    let (mut low, mut high) = (first, newest);
+    let begun = match begun {
+        Some(begun) => begun,
+        None => entry(store, first).await?.time_millis,
+    };
+    if begun > time_millis {
         let wanted = format!("at or before time {time_millis}");
         return Err(TableError::NoSuchVersion { wanted, newest });
     }

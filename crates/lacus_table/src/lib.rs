@@ -37,6 +37,7 @@ mod stats;
 mod deletion;
 mod log;
 mod snapshot;
+mod log_checkpoint;
 mod held;
 mod page;
 mod fetched;
@@ -65,6 +66,7 @@ mod table;
 mod rows;
 mod upkeep;
 
+pub use commit::NameVersion;
 pub use difference::{Content, Difference, Fate, Graft, TensorDifference};
 pub use error::TableError;
 pub use form::Form;

@@ -141,7 +141,7 @@ impl Table {
         self.writable().await?;
         let known = self.snapshot().state(ROW_AXIS).into_iter().flat_map(|state| &state.files);
         let highest = known.filter_map(|file| file.held(ROW_AXIS)?.span).map(|(_, last)| last).max();
-        self.row_ids().take(self.store(), self.world(), count, highest).await
+        self.row_ids().take(self.home(), self.world(), count, highest).await
     }
 
     /// The scalars of rows, given as runs (first id, count).
@@ -240,7 +240,7 @@ impl Table {
             op: change.op,
             files,
             supersede,
-            writes: WriteSet { tensors: written },
+            writes: WriteSet { tensors: written, everything: false },
             detail: change.detail,
             data_change: true,
         };

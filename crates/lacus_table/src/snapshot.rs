@@ -345,6 +345,13 @@ impl Snapshot {
         Ok(untagged)
     }
 
+    /// Holds these files and no others.
+    pub(crate) fn replace_files(&mut self, files: &[FileEntry]) {
+        self.files.clear();
+        self.tensors.clear();
+        files.iter().for_each(|file| self.insert(file.clone()));
+    }
+
     /// The tensors, by name.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&String, &TensorState)> {
         self.tensors.iter().filter(|(_, state)| !state.header.dtype.is_empty())

@@ -1,5 +1,7 @@
 //! The table: what the doors call.
 
+mod fork;
+mod transaction;
 mod write;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::row_index::RowCache;
 use crate::schema::{metadata_action, protocol_action};
 use crate::snapshot::Snapshot;
 use crate::stage::WriteOptions;
+use crate::table::transaction::Transaction;
 use crate::tensor_index::{Cache, TensorIndex};
 use crate::write_set::WriteSet;
 
@@ -63,6 +66,8 @@ pub struct TensorInfo {
 /// A handle on one table, at one version until its own next write or [`Table::refresh`].
 #[derive(Debug)]
 pub struct Table {
+    /// The dataset's root: the table's own, unless this is a fork.
+    home: Store,
     store: Store,
     world: World,
     snapshot: Snapshot,
@@ -71,6 +76,7 @@ pub struct Table {
     samples: SampleCache,
     row_ids: RowIds,
     read_only: bool,
+    transaction: Option<Transaction>,
 }
 
 /// Longest name of a tensor, in bytes.
@@ -151,8 +157,8 @@ impl Table {
             At::Tip => None,
             At::Version(version) => Some(version),
             At::Time(time) => {
-                let newest = replay(&store, None).await?.version;
-                Some(version_at(&store, newest, time).await?)
+                let newest = replay(&store, None).await?;
+                Some(version_at(&store, fork::beginning(&newest.metadata), newest.version, time).await?)
             }
         };
         let replayed = match replay(&store, version).await {
@@ -182,6 +188,7 @@ impl Table {
     fn over(store: Store, world: World, snapshot: Snapshot, read_only: bool) -> Table {
         let cache = Arc::new(Cache::new());
         Table {
+            home: store.clone(),
             store,
             world,
             snapshot,
@@ -190,6 +197,7 @@ impl Table {
             row_ids: RowIds::default(),
             cache,
             read_only,
+            transaction: None,
         }
     }
 
@@ -226,6 +234,11 @@ impl Table {
         self.snapshot.version
     }
 
+    /// Where the dataset is that the table belongs to.
+    pub fn home(&self) -> &Store {
+        &self.home
+    }
+
     /// Where the table is.
     pub fn store(&self) -> &Store {
         &self.store
@@ -247,9 +260,9 @@ impl Table {
         (self.snapshot.files.len(), bytes)
     }
 
-    /// Moves to the newest version.
+    /// Moves to the newest version. Inside a transaction nothing moves.
     pub async fn refresh(&mut self) -> Result<u64, TableError> {
-        if self.read_only {
+        if self.read_only || self.transaction.is_some() {
             return Ok(self.version());
         }
         loop {
@@ -364,7 +377,11 @@ impl Table {
 
     /// The versions, newest first.
     pub async fn history(&self, limit: Option<usize>) -> Result<Vec<HistoryEntry>, TableError> {
-        history(&self.store, self.version(), limit).await
+        let first = match self.first_version() {
+            0 => 0,
+            forked => forked + 1,
+        };
+        history(&self.store, first, self.version(), limit).await
     }
 
     // Writing.
@@ -376,15 +393,26 @@ impl Table {
         if let Some(what) = &self.snapshot.unknown_to_writers {
             return Err(TableError::NewerFormat { what: what.clone() });
         }
-        Ok(ensure_conditional_put(&self.store, &self.world).await?)
+        Ok(ensure_conditional_put(&self.home, &self.world).await?)
     }
 
+    /// Makes what was staged a version, or a part of the transaction that is open.
     pub(crate) async fn commit(&mut self, staged: Staged, options: &WriteOptions) -> Result<u64, TableError> {
+        if self.transaction.is_some() {
+            return self.stage_privately(staged, options).await;
+        }
         let cache = Arc::clone(&self.cache);
         let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
         let version = committer.commit(&mut self.snapshot, staged, options).await?;
         self.trim();
         Ok(version)
+    }
+
+    /// Makes this version, and everything before it, safe against power loss; `known` is one that is already.
+    pub async fn sync(&self, known: Option<u64>) -> Result<(), TableError> {
+        let committer =
+            Committer { store: &self.store, world: &self.world, cache: &self.cache, rows: &self.rows };
+        committer.sync(self.version(), known).await
     }
 
     pub(crate) fn parts(&self) -> (&Store, &World, &Arc<Cache>, &Snapshot) {

@@ -11,6 +11,9 @@ use crate::schema::ROW_AXIS;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WriteSet {
     pub tensors: Vec<Written>,
+    /// The whole dataset was replaced: whatever anybody else wrote clashes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everything: bool,
 }
 
 /// What was written of one tensor.
@@ -33,6 +36,9 @@ pub(crate) enum Scope {
     /// Samples of the rows with these ids: runs (first, count), sorted.
     Rows(Vec<(u64, u64)>),
 }
+
+/// What stands for the whole dataset where a tensor is named.
+pub(crate) const WHOLE_DATASET: &str = "/";
 
 /// Chunks listed one by one up to this many; beyond, their bounding box.
 const MAX_LISTED: usize = 256;
@@ -96,11 +102,34 @@ impl WriteSet {
     /// Everything about one tensor.
     pub(crate) fn whole(names: impl IntoIterator<Item = String>) -> WriteSet {
         let tensors = names.into_iter().map(|tensor| Written { tensor, scope: Scope::Whole }).collect();
-        WriteSet { tensors }
+        WriteSet { tensors, everything: false }
     }
 
-    /// The first tensor both wrote in the same place.
+    /// The whole dataset.
+    pub(crate) fn everything() -> WriteSet {
+        WriteSet { tensors: Vec::new(), everything: true }
+    }
+
+    /// Whether nothing was written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tensors.is_empty() && !self.everything
+    }
+
+    /// Adds what another change wrote.
+    pub(crate) fn join(&mut self, other: &WriteSet) {
+        self.everything |= other.everything;
+        for written in &other.tensors {
+            if !self.tensors.contains(written) {
+                self.tensors.push(written.clone());
+            }
+        }
+    }
+
+    /// The first tensor both wrote in the same place; `/` for the whole dataset.
     pub(crate) fn clash(&self, other: &WriteSet) -> Option<&str> {
+        if (self.everything && !other.is_empty()) || (other.everything && !self.is_empty()) {
+            return Some(WHOLE_DATASET);
+        }
         self.tensors.iter().find_map(|mine| {
             let hit = |theirs: &Written| match (&mine.scope, &theirs.scope) {
                 // Which rows there are concerns the samples of every column.
@@ -119,7 +148,7 @@ mod tests {
     use super::*;
 
     fn set(tensor: &str, scope: Scope) -> WriteSet {
-        WriteSet { tensors: vec![Written { tensor: tensor.into(), scope }] }
+        WriteSet { tensors: vec![Written { tensor: tensor.into(), scope }], everything: false }
     }
 
     fn check(a: Scope, b: Scope, clash: bool) {

@@ -162,6 +162,7 @@ impl Table {
             files,
             writes: WriteSet {
                 tensors: vec![Written { tensor: name.to_owned(), scope: Scope::of_chunks(&touched) }],
+                everything: false,
             },
             supersede: vec![Supersede::Chunks(name.to_owned(), touched)],
             detail: json!({"tensors": [name]}),

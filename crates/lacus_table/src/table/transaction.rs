@@ -1,0 +1,121 @@
+//! Several writes as one version: nobody sees any of them before all of them.
+//!
+//! ```text
+//! begin ── put, extend, … ── files staged, changes resolved against a private snapshot ── finish: one log entry
+//!                                                                                      └─ abandon: nothing
+//! ```
+//!
+//! When others wrote meanwhile and nothing clashes, the changes are resolved anew on top of theirs, in their order.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::commit::{Attempt, Committer, NameVersion, Staged};
+use crate::error::TableError;
+use crate::snapshot::Snapshot;
+use crate::stage::WriteOptions;
+use crate::table::Table;
+
+/// Writes that nobody sees yet.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    /// What there was when it began.
+    base: Snapshot,
+    staged: Vec<Staged>,
+    /// Files written for it.
+    made: Vec<String>,
+}
+
+impl Table {
+    /// Begins a transaction: from now on writes are seen by this handle only.
+    pub fn begin(&mut self) -> Result<(), TableError> {
+        if self.transaction.is_some() {
+            return Err(TableError::refused("begin", "a transaction is open already"));
+        }
+        if self.read_only {
+            return Err(TableError::ReadOnly { version: self.version() });
+        }
+        self.transaction =
+            Some(Transaction { base: self.snapshot.clone(), staged: Vec::new(), made: Vec::new() });
+        Ok(())
+    }
+
+    /// Whether a transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Makes everything written since [`Table::begin`] one version, which `name` may give the name of a commit. On an
+    /// error, of which a clash with another writer is one, nothing of it stays. Without any writes there is no new
+    /// version.
+    pub async fn finish(
+        &mut self,
+        op: &'static str,
+        detail: Json,
+        name: Option<&NameVersion<'_>>,
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        let Some(transaction) = self.transaction.take() else {
+            return Err(TableError::refused("finish", "no transaction is open"));
+        };
+        let Transaction { base, staged, mut made } = transaction;
+        let ready = std::mem::replace(&mut self.snapshot, base);
+        if staged.is_empty() {
+            return Ok(self.version());
+        }
+        let attempt = Attempt { op, detail, staged: &staged, ready: Some(ready), name };
+        let cache = Arc::clone(&self.cache);
+        let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
+        let finished = committer.commit_all(&mut self.snapshot, attempt, options, &mut made).await;
+        if finished.is_err() {
+            self.row_ids.forget();
+        } else {
+            self.remove_unused(made).await;
+        }
+        self.trim();
+        finished
+    }
+
+    /// Gives up everything written since [`Table::begin`].
+    pub async fn abandon(&mut self) {
+        let Some(transaction) = self.transaction.take() else { return };
+        self.snapshot = transaction.base;
+        self.row_ids.forget();
+        self.trim();
+        // Unseen files are harmless; removing them is a courtesy that may fail.
+        let _ = self.store.remove(transaction.made).await;
+    }
+
+    /// Takes a change into the open transaction.
+    pub(crate) async fn stage_privately(
+        &mut self,
+        staged: Staged,
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        let cache = Arc::clone(&self.cache);
+        let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
+        let mut made: Vec<String> = staged.files.iter().map(|file| file.path.clone()).collect();
+        let applied = committer.apply_privately(&mut self.snapshot, &staged, options, &mut made).await;
+        if let Some(transaction) = &mut self.transaction {
+            transaction.made.extend(made);
+            if applied.is_ok() {
+                transaction.staged.push(staged);
+            }
+        }
+        applied.map(|()| self.version())
+    }
+
+    /// Removes files that were made on the way and that the version does not have.
+    async fn remove_unused(&self, made: Vec<String>) {
+        let vectors: std::collections::HashSet<String> = self
+            .snapshot
+            .files
+            .values()
+            .filter_map(|file| crate::deletion::file_path(file.deletions()?))
+            .collect();
+        let is_used = |path: &String| self.snapshot.files.contains_key(path) || vectors.contains(path);
+        let unused: Vec<String> = made.into_iter().filter(|path| !is_used(path)).collect();
+        let _ = self.store.remove(unused).await;
+    }
+}
