@@ -765,7 +765,7 @@ fn added(file: &StagedFile, now: i64, data_change: bool, version: u64) -> Action
 }
 
 /// Who writes, when nobody says: the user this process runs as.
-pub(crate) fn default_author() -> String {
+pub fn default_author() -> String {
     ["LACUS_AUTHOR", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))

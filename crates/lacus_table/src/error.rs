@@ -97,6 +97,13 @@ pub enum TableError {
         /// What is wrong with it.
         what: String,
     },
+    /// The version could not be given the name of a commit.
+    Naming {
+        /// What the caller should do.
+        kind: ErrorKind,
+        /// What was reported.
+        what: String,
+    },
     /// A fault in Lacus itself.
     Fault {
         /// What happened.
@@ -140,7 +147,7 @@ impl TableError {
             TableError::Corrupt { .. } => ErrorKind::Corrupt,
             TableError::Fault { .. } => ErrorKind::Internal,
             TableError::Cancelled => ErrorKind::Unavailable,
-            TableError::Log { kind, .. } => *kind,
+            TableError::Log { kind, .. } | TableError::Naming { kind, .. } => *kind,
         }
     }
 
@@ -204,6 +211,7 @@ impl fmt::Display for TableError {
                 write!(f, "this dataset needs a newer Lacus: {what}")
             }
             TableError::Corrupt { path, what } => write!(f, "{what} ({path})"),
+            TableError::Naming { what, .. } => f.write_str(what),
             TableError::Fault { what } => write!(f, "a fault in lacus: {what}"),
             TableError::Cancelled => write!(f, "cancelled; nothing was written"),
             TableError::Log { what, .. } => write!(f, "Delta log: {what}"),

@@ -66,7 +66,7 @@ mod table;
 mod rows;
 mod upkeep;
 
-pub use commit::NameVersion;
+pub use commit::{NameVersion, default_author};
 pub use difference::{Content, Difference, Fate, Graft, TensorDifference};
 pub use error::TableError;
 pub use form::Form;

@@ -244,6 +244,24 @@ impl Table {
         &self.store
     }
 
+    /// The id of the dataset, which all its tables share.
+    pub fn dataset_id(&self) -> &str {
+        let metadata = &self.snapshot.metadata;
+        let forked = metadata["configuration"][fork::DATASET].as_str();
+        forked.or_else(|| metadata["id"].as_str()).unwrap_or_default()
+    }
+
+    /// Another handle at the version this one sees, without its transaction and with caches of its own.
+    pub fn twin(&self) -> Table {
+        let snapshot = match &self.transaction {
+            Some(transaction) => transaction.base().clone(),
+            None => self.snapshot.clone(),
+        };
+        let mut twin = Table::over(self.store.clone(), self.world.clone(), snapshot, self.read_only);
+        twin.home = self.home.clone();
+        twin
+    }
+
     /// Whether writes are refused.
     pub fn is_read_only(&self) -> bool {
         self.read_only
@@ -338,6 +356,17 @@ impl Table {
     /// The dataset's own metadata.
     pub fn metadata(&self) -> Json {
         parse_metadata(self.snapshot.dataset_row().and_then(|row| row.metadata.as_deref()))
+    }
+
+    /// The metadata of a tensor or column, or of the dataset (`None`); empty where there is none.
+    pub fn metadata_of(&self, name: Option<&str>) -> Json {
+        match name {
+            None => self.metadata(),
+            Some(name) => {
+                let state = self.snapshot.tensor(name);
+                parse_metadata(state.and_then(|state| state.header.metadata.as_deref()))
+            }
+        }
     }
 
     /// Columns are read and written row by row.

@@ -16,6 +16,9 @@ use crate::write_set::WriteSet;
 /// The table property that says at which version a fork began.
 const FORKED_AT: &str = "lacus.forked_at";
 
+/// The table property that says to which dataset a fork belongs.
+pub(crate) const DATASET: &str = "lacus.dataset";
+
 impl Table {
     /// Makes a table at `directory` of the dataset that has this version's content and borrows its files. Only
     /// metadata is written. Version numbers go on from this one's.
@@ -28,6 +31,7 @@ impl Table {
         let mut snapshot = self.snapshot.clone();
         let files = self.files_seen_from(&store)?;
         snapshot.replace_files(&files);
+        snapshot.metadata["configuration"][DATASET] = json!(self.dataset_id());
         snapshot.metadata["id"] = json!(self.world.uuid().to_string());
         snapshot.metadata["createdTime"] = json!(self.world.now_millis());
         snapshot.metadata["configuration"][FORKED_AT] = json!(snapshot.version.to_string());

@@ -27,6 +27,12 @@ pub(crate) struct Transaction {
     made: Vec<String>,
 }
 
+impl Transaction {
+    pub(crate) fn base(&self) -> &Snapshot {
+        &self.base
+    }
+}
+
 impl Table {
     /// Begins a transaction: from now on writes are seen by this handle only.
     pub fn begin(&mut self) -> Result<(), TableError> {
@@ -44,6 +50,21 @@ impl Table {
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()
+    }
+
+    /// Whether a transaction is open and something was written in it.
+    pub fn has_writes(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| !transaction.staged.is_empty())
+    }
+
+    /// The tensors written in the open transaction.
+    pub fn written_tensors(&self) -> Vec<String> {
+        let staged = self.transaction.iter().flat_map(|transaction| &transaction.staged);
+        let written = staged.flat_map(|staged| &staged.writes.tensors);
+        let mut names: Vec<String> = written.map(|written| written.tensor.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Makes everything written since [`Table::begin`] one version, which `name` may give the name of a commit. On an

@@ -1,0 +1,302 @@
+//! Brings changes from one line of history to another: merge, cherry-pick, revert, restore.
+//!
+//! ```text
+//! base ── ours                three differences ─plan→ what to take, what is in conflict
+//!    └─── theirs              ─choice→ graft ─one version→ merge commit with both parents
+//! ```
+
+use std::sync::Arc;
+
+use lacus_table::{NameVersion, Table, TableError, WriteOptions};
+use serde_json::{Value as Json, json};
+
+use crate::commit::Commit;
+use crate::error::HistoryError;
+use crate::id::CommitId;
+use crate::merge::{Choice, Conflict, Merged, MetadataFrom, Sides, plan, resolve};
+use crate::record::{Record, Recorded};
+use crate::timeline::{Timeline, Tip, durable};
+use crate::walk::{is_ancestor, merge_base};
+
+/// Whether a branch that only lags behind simply moves on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FastForward {
+    /// When it can.
+    #[default]
+    Allowed,
+    /// Never: there is always a commit with two parents.
+    Never,
+    /// Or nothing is done.
+    Only,
+}
+
+/// What a merge came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combined {
+    /// Everything was there already.
+    UpToDate,
+    /// The branch moved on to their commit.
+    FastForward(Recorded),
+    /// There is a new commit.
+    Committed(Recorded),
+}
+
+/// Decides what becomes of a conflict.
+pub type Decide<'a> = &'a mut (dyn FnMut(&Conflict) -> Choice + Send);
+
+impl Timeline {
+    /// Merges a commit into a branch, whose table is moved on. A branch with a draft is refused; conflicts that
+    /// `decide` does not settle are an error, and nothing is changed.
+    #[allow(clippy::too_many_arguments)]
+    pub async fn merge(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        theirs: (CommitId, &Commit),
+        record: &Record,
+        fast_forward: FastForward,
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Combined, HistoryError> {
+        let tip = self.tip_near(branch, table).await?;
+        tip.refuse_draft("merge")?;
+        let ours = tip.head()?;
+        if is_ancestor(self.commits(), &theirs.0, &ours).await? {
+            return Ok(Combined::UpToDate);
+        }
+        let base = merge_base(self.commits(), &ours, &theirs.0).await?;
+        let Some((base_id, base)) = base else {
+            return Err(HistoryError::Unrelated { ours, theirs: theirs.0 });
+        };
+        if base_id == ours && fast_forward != FastForward::Never {
+            return self.fast_forward(branch, table, &tip, theirs, options).await.map(Combined::FastForward);
+        }
+        if fast_forward == FastForward::Only {
+            let why = format!("branch {branch:?} has commits that {} has not", theirs.0.short());
+            return Err(HistoryError::Refused { op: "fast-forward", why });
+        }
+        let base = self.state(&base_id, &base).await?;
+        let state = self.state(&theirs.0, theirs.1).await?;
+        let detail = json!({"merged": theirs.0.to_string()});
+        let change = Change { base: &base, theirs: &state, returns: false, op: "MERGE", detail };
+        let recorded =
+            self.carry_over(branch, table, &tip, change, record, &[theirs.0], decide, options).await?;
+        Ok(Combined::Committed(recorded))
+    }
+
+    /// Makes the changes of one commit on a branch as well.
+    pub async fn cherry_pick(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        picked: (CommitId, &Commit),
+        record: &Record,
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Combined, HistoryError> {
+        let (id, commit) = picked;
+        let tip = self.tip_near(branch, table).await?;
+        tip.refuse_draft("cherry-pick")?;
+        let (base, theirs) = self.around(&id, commit, "cherry-pick").await?;
+        let detail = json!({"picked": id.to_string()});
+        let change = Change { base: &base, theirs: &theirs, returns: false, op: "CHERRY PICK", detail };
+        let recorded = self.carry_over(branch, table, &tip, change, record, &[], decide, options).await?;
+        Ok(Combined::Committed(recorded))
+    }
+
+    /// Undoes the changes of one commit.
+    pub async fn revert(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        reverted: (CommitId, &Commit),
+        record: &Record,
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Combined, HistoryError> {
+        let (id, commit) = reverted;
+        let tip = self.tip_near(branch, table).await?;
+        tip.refuse_draft("revert")?;
+        let (before, after) = self.around(&id, commit, "revert").await?;
+        let detail = json!({"reverted": id.to_string()});
+        let change = Change { base: &after, theirs: &before, returns: true, op: "REVERT", detail };
+        let recorded = self.carry_over(branch, table, &tip, change, record, &[], decide, options).await?;
+        Ok(Combined::Committed(recorded))
+    }
+
+    /// Makes the newest version of a branch what the dataset was at another state: a version of the draft, to be committed
+    /// or discarded.
+    pub async fn restore(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        state: &Table,
+        options: &WriteOptions,
+    ) -> Result<u64, HistoryError> {
+        self.tip_near(branch, table).await?.refuse_draft("restore")?;
+        table.refresh().await?;
+        Ok(table.restore(state, options).await?)
+    }
+
+    /// The states before and after a commit.
+    async fn around(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        op: &'static str,
+    ) -> Result<(Table, Table), HistoryError> {
+        let refused = |why: String| HistoryError::Refused { op, why };
+        let parent = match commit.parents.as_slice() {
+            [parent] => *parent,
+            [] => return Err(refused(format!("commit {} is the first: nothing was before it", id.short()))),
+            _ => {
+                let why = format!("commit {} is a merge: which of its parents counts is not known", id.short());
+                return Err(refused(why));
+            }
+        };
+        let before = self.commits().read_for(&parent, || format!("commit {}", id.short())).await?;
+        Ok((self.state(&parent, &before).await?, self.state(id, commit).await?))
+    }
+
+    /// Makes what theirs changed since the base one commit on a branch.
+    #[allow(clippy::too_many_arguments)]
+    async fn carry_over(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        tip: &Tip,
+        change: Change<'_>,
+        record: &Record,
+        others: &[CommitId],
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Recorded, HistoryError> {
+        table.refresh().await?;
+        let (base, theirs) = (change.base, change.theirs);
+        let ours = base.compare(&tip.table).await?;
+        let their = base.compare(theirs).await?;
+        let between = tip.table.compare(theirs).await?;
+        let sides = Sides { ours: &ours, theirs: &their, between: &between };
+        let planned = plan(&sides);
+        let mut merged = match planned.conflicts.is_empty() {
+            true => Merged { graft: planned.graft, metadata: planned.metadata },
+            false => resolve(&planned, &sides, decide).map_err(|unresolved| HistoryError::Conflicts {
+                conflicts: unresolved.stopped,
+                without_union: unresolved.without_union,
+            })?,
+        };
+        merged.graft.rows_return = change.returns;
+        table.begin()?;
+        let taken = self.take(table, theirs, &merged, change.op, options).await;
+        if let Err(error) = taken {
+            table.abandon().await;
+            return Err(error);
+        }
+        if !table.has_writes() {
+            table.abandon().await;
+            if others.is_empty() {
+                return Err(HistoryError::NothingToCommit { branch: branch.to_owned() });
+            }
+            // Ours is what is wanted: a commit with both parents says so.
+            return self.commit_as(branch, table, record, true, others).await;
+        }
+        self.finish(branch, table, change.op, change.detail, record, others, options).await
+    }
+
+    async fn take(
+        &self,
+        table: &mut Table,
+        theirs: &Table,
+        merged: &Merged,
+        op: &'static str,
+        options: &WriteOptions,
+    ) -> Result<(), HistoryError> {
+        // What ours says is asked before anything of theirs is taken.
+        let mut metadata: Vec<(Option<&str>, Json)> = Vec::with_capacity(merged.metadata.len());
+        for (name, from) in &merged.metadata {
+            let name = name.as_deref();
+            let joined = match from {
+                MetadataFrom::Ours => table.metadata_of(name),
+                MetadataFrom::Theirs => theirs.metadata_of(name),
+                MetadataFrom::Both => joined(table.metadata_of(name), theirs.metadata_of(name)),
+            };
+            metadata.push((name, joined));
+        }
+        if !merged.graft.is_empty() {
+            table.graft(theirs, &merged.graft, op, json!({}), options).await?;
+        }
+        for (name, json) in metadata {
+            table.set_metadata(name, json, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the content of a branch, which only lags behind, that of their commit.
+    async fn fast_forward(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        tip: &Tip,
+        theirs: (CommitId, &Commit),
+        options: &WriteOptions,
+    ) -> Result<Recorded, HistoryError> {
+        let state = self.state(&theirs.0, theirs.1).await?;
+        table.refresh().await?;
+        if table.version() != tip.table.version() {
+            let now = "somebody wrote meanwhile".to_owned();
+            return Err(HistoryError::Moved { name: branch.to_owned(), now });
+        }
+        table.begin()?;
+        if let Err(error) = table.restore(&state, options).await {
+            table.abandon().await;
+            return Err(error.into());
+        }
+        let id = theirs.0;
+        let name = |_: u64| -> futures::future::BoxFuture<'_, Result<String, TableError>> {
+            Box::pin(async move { Ok(id.to_string()) })
+        };
+        let detail = json!({"merged": id.to_string()});
+        let name = Some(&name as &NameVersion<'_>);
+        let version = table.finish("FAST FORWARD", detail, name, &durable(options)).await?;
+        let tip = self.tip_near(branch, table).await?;
+        self.make_durable(&id, &tip.held)?;
+        Ok(Recorded { id, version })
+    }
+}
+
+/// What is to be carried over.
+struct Change<'a> {
+    base: &'a Table,
+    theirs: &'a Table,
+    /// Whether rows go back to the places they had.
+    returns: bool,
+    op: &'static str,
+    detail: Json,
+}
+
+/// Metadata of both, key by key; where both say something else, ours counts.
+fn joined(ours: Json, theirs: Json) -> Json {
+    match (ours, theirs) {
+        (Json::Object(mut ours), Json::Object(theirs)) => {
+            for (key, value) in theirs {
+                let value = match ours.remove(&key) {
+                    Some(own) => joined(own, value),
+                    None => value,
+                };
+                ours.insert(key, value);
+            }
+            Json::Object(ours)
+        }
+        (ours, _) => ours,
+    }
+}
+
+/// What a merge of this revision says, when nobody says anything else.
+pub fn merge_message(theirs: &str, branch: &str) -> String {
+    format!("Merge {theirs} into {branch}")
+}
+
+/// What a revert says, when nobody says anything else.
+pub fn revert_message(id: &CommitId, commit: &Arc<Commit>) -> String {
+    format!("Revert \"{}\"\n\nThis undoes commit {id}.", commit.summary())
+}

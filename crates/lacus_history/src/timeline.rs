@@ -1,0 +1,280 @@
+//! A dataset's history: opens any state of it, and finds where a branch stands.
+//!
+//! ```text
+//! branch ─ref→ directory, head, version ─open→ table ─entries above version→ draft
+//!                 ▲                                        │ one of them carries a commit
+//!                 └──────────── the ref moves on ◄─────────┘
+//! ```
+
+use std::sync::Arc;
+
+use lacus_io::{Store, World};
+use lacus_table::{At, HistoryEntry, Table, TableError, WriteOptions};
+
+use crate::branches::{self, BranchRef, Held};
+use crate::commit::{Commit, Commits};
+use crate::error::HistoryError;
+use crate::id::CommitId;
+use crate::revision::{Resolved, resolve as resolve_revision};
+use crate::walk::is_ancestor;
+
+/// The history of one dataset. Cheap to clone; commits that were read are remembered.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    home: Store,
+    world: World,
+    commits: Arc<Commits>,
+}
+
+/// A state that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The table, which can be written to if `branch` says which branch's tip it is.
+    pub table: Table,
+    /// The branch whose tip this is.
+    pub branch: Option<String>,
+    /// The commit whose content this is, where that was asked for.
+    pub commit: Option<CommitId>,
+}
+
+/// Where a branch stands.
+#[derive(Debug)]
+pub struct Tip {
+    /// The branch as it was found.
+    pub held: Held,
+    /// Its newest commit.
+    pub head: Option<CommitId>,
+    /// The version whose content is the newest commit's.
+    pub version: u64,
+    /// Its table, at the newest version.
+    pub table: Table,
+    /// Versions that changed something and are in no commit yet, newest first.
+    pub draft: Vec<HistoryEntry>,
+}
+
+impl Timeline {
+    /// The history of the dataset at `home`.
+    pub fn new(home: Store, world: World) -> Timeline {
+        let commits = Arc::new(Commits::new(home.clone()));
+        Timeline { home, world, commits }
+    }
+
+    /// Where the dataset is.
+    pub fn home(&self) -> &Store {
+        &self.home
+    }
+
+    /// Its clock and dice.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Its commits.
+    pub fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    /// Opens the tip of a branch, or the state that `at` names: a branch, tag, commit id or the beginning of one,
+    /// `branch~2`, a table version of `branch`, or a time.
+    pub async fn open(&self, branch: &str, at: Option<&str>) -> Result<Opened, HistoryError> {
+        let Some(text) = at else {
+            let table = self.branch_table(branch).await?;
+            return Ok(Opened { table, branch: Some(branch.to_owned()), commit: None });
+        };
+        match self.resolve(branch, text).await? {
+            Resolved::Branch(held) => {
+                let mut table = self.table(&held.branch().directory, At::Tip).await?;
+                table.set_read_only();
+                Ok(Opened { table, branch: Some(held.name().to_owned()), commit: None })
+            }
+            Resolved::Commit(id, commit) => {
+                let table = self.state(&id, &commit).await?;
+                Ok(Opened { table, branch: None, commit: Some(id) })
+            }
+            Resolved::Version(version) => self.pinned(branch, At::Version(version)).await,
+            Resolved::Time(time) => self.pinned(branch, At::Time(time)).await,
+        }
+    }
+
+    /// Opens a version of a branch, or what it was at a time.
+    pub async fn pinned(&self, branch: &str, at: At) -> Result<Opened, HistoryError> {
+        let held = branches::get(&self.home, branch).await?;
+        let table = self.table(&held.branch().directory, at).await?;
+        Ok(Opened { table, branch: None, commit: None })
+    }
+
+    /// What `text` means to somebody on a branch.
+    pub async fn resolve(&self, branch: &str, text: &str) -> Result<Resolved, HistoryError> {
+        let tip = self.tip(branch).await?;
+        let on = tip.as_settled();
+        match resolve_revision(&self.commits, text, &on, tip.table.version()).await? {
+            Resolved::Branch(held) if held.name() == branch => Ok(Resolved::Branch(on)),
+            other => Ok(other),
+        }
+    }
+
+    /// The commit that `text` means: a branch means its newest.
+    pub async fn resolve_commit(
+        &self,
+        branch: &str,
+        text: &str,
+    ) -> Result<(CommitId, Arc<Commit>), HistoryError> {
+        match self.resolve(branch, text).await? {
+            Resolved::Commit(id, commit) => Ok((id, commit)),
+            Resolved::Branch(held) => {
+                let tip = self.tip(held.name()).await?;
+                let id = tip.head.ok_or_else(|| no_commit(held.name()))?;
+                Ok((id, self.commits.read_for(&id, || format!("branch {:?}", held.name())).await?))
+            }
+            Resolved::Version(_) | Resolved::Time(_) => {
+                let why = "this is a version or a time; a commit is needed".to_owned();
+                Err(HistoryError::BadRevision { text: text.to_owned(), why })
+            }
+        }
+    }
+
+    /// The table with a commit's content.
+    pub async fn state(&self, id: &CommitId, commit: &Commit) -> Result<Table, HistoryError> {
+        let opened = self.table(&commit.directory, At::Version(commit.version)).await;
+        opened.map_err(|error| match error {
+            HistoryError::Table(TableError::NotADataset { .. } | TableError::NoSuchVersion { .. }) => {
+                let why = format!(
+                    "the data of commit {} is gone: version {} of {:?} was cleaned up",
+                    id.short(),
+                    commit.version,
+                    self.home.text()
+                );
+                HistoryError::Gone { id: *id, why }
+            }
+            other => other,
+        })
+    }
+
+    /// A table of the dataset.
+    pub async fn table(&self, directory: &str, at: At) -> Result<Table, HistoryError> {
+        Ok(Table::open_in(&self.home, directory, self.world.clone(), at).await?)
+    }
+
+    async fn branch_table(&self, branch: &str) -> Result<Table, HistoryError> {
+        // Main is where it always was: nothing needs to be looked up.
+        let directory = match branch {
+            branches::MAIN => String::new(),
+            other => branches::get(&self.home, other).await?.branch().directory.clone(),
+        };
+        self.table(&directory, At::Tip).await
+    }
+
+    /// Where a branch stands. A version that carries a commit which the ref does not know yet moves the ref on.
+    pub async fn tip(&self, branch: &str) -> Result<Tip, HistoryError> {
+        let held = branches::get(&self.home, branch).await?;
+        let table = self.table(&held.branch().directory, At::Tip).await?;
+        self.settle(held, table).await
+    }
+
+    /// The same for a branch whose table is open already: its log is read from there on.
+    pub async fn tip_near(&self, branch: &str, table: &Table) -> Result<Tip, HistoryError> {
+        let held = branches::get(&self.home, branch).await?;
+        if table.directory() != held.branch().directory || table.is_read_only() {
+            let table = self.table(&held.branch().directory, At::Tip).await?;
+            return self.settle(held, table).await;
+        }
+        let mut newest = table.twin();
+        newest.refresh().await?;
+        self.settle(held, newest).await
+    }
+
+    async fn settle(&self, mut held: Held, table: Table) -> Result<Tip, HistoryError> {
+        loop {
+            let (head, version) = (held.branch().head, held.branch().version);
+            // Before the first commit there is nothing to compare with, and every version is draft.
+            let above = table.version().saturating_sub(version) + u64::from(head.is_none());
+            let mut entries = match above {
+                0 => Vec::new(),
+                above => table.history(usize::try_from(above).ok()).await?,
+            };
+            let named = entries.iter().position(|entry| entry.commit.is_some());
+            let Some(at) = named else {
+                entries.retain(|entry| !entry.moved && entry.operation != "CREATE");
+                return Ok(Tip { held, head, version, table, draft: entries });
+            };
+            let id = self.named(&entries[at], head).await?;
+            let version = entries[at].version;
+            let moved = BranchRef { head: Some(id), version, ..held.branch().clone() };
+            match branches::advance(&self.home, &self.world, &held, moved).await {
+                Ok(moved) => held = moved,
+                Err(HistoryError::Moved { .. }) => held = branches::get(&self.home, held.name()).await?,
+                // Who may only read sees it all the same.
+                Err(_) => {
+                    entries.truncate(at);
+                    entries.retain(|entry| !entry.moved);
+                    return Ok(Tip { held, head: Some(id), version, table, draft: entries });
+                }
+            }
+        }
+    }
+
+    /// The commit that a version carries. One that does not come from the head, because another was made while the
+    /// version was being written, is made to: the same by whoever finds it.
+    async fn named(&self, entry: &HistoryEntry, head: Option<CommitId>) -> Result<CommitId, HistoryError> {
+        let text = entry.commit.as_deref().unwrap_or_default();
+        let id = CommitId::parse(text).ok_or_else(|| {
+            let what = format!("version {} carries {text:?}, which is no commit", entry.version);
+            HistoryError::corrupt("_delta_log", what)
+        })?;
+        let Some(head) = head else { return Ok(id) };
+        if id == head || is_ancestor(&self.commits, &head, &id).await? {
+            return Ok(id);
+        }
+        let commit = self.commits.read_for(&id, || format!("version {}", entry.version)).await?;
+        let mut parents = commit.parents.clone();
+        match parents.first_mut() {
+            Some(first) => *first = head,
+            None => parents.push(head),
+        }
+        let generation = self.generation(&parents).await?;
+        self.commits.write(&Commit { parents, generation, ..(*commit).clone() }).await
+    }
+
+    /// The generation of a commit with these parents.
+    pub(crate) async fn generation(&self, parents: &[CommitId]) -> Result<u64, HistoryError> {
+        let mut highest = 0;
+        for parent in parents {
+            highest = highest.max(self.commits.read(parent).await?.generation);
+        }
+        Ok(highest + 1)
+    }
+}
+
+impl Tip {
+    /// The branch with the head that was found.
+    fn as_settled(&self) -> Held {
+        self.held.with_head(self.head, self.version)
+    }
+
+    /// Refuses `op` while there is a draft.
+    pub(crate) fn refuse_draft(&self, op: &'static str) -> Result<(), HistoryError> {
+        match self.draft.len() {
+            0 => Ok(()),
+            count => {
+                let versions = if count == 1 { "version" } else { "versions" };
+                let name = self.held.name();
+                let why = format!("branch {name:?} has a draft of {count} {versions}; commit or discard it first");
+                Err(HistoryError::Refused { op, why })
+            }
+        }
+    }
+
+    /// The head, which must be there.
+    pub(crate) fn head(&self) -> Result<CommitId, HistoryError> {
+        self.head.ok_or_else(|| no_commit(self.held.name()))
+    }
+}
+
+pub(crate) fn no_commit(branch: &str) -> HistoryError {
+    HistoryError::NoCommitYet { branch: branch.to_owned() }
+}
+
+/// What a write of the history is told: synced, as commits are.
+pub(crate) fn durable(options: &WriteOptions) -> WriteOptions {
+    WriteOptions { durable: true, ..options.clone() }
+}
