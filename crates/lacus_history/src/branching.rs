@@ -97,7 +97,8 @@ impl Timeline {
         let mut others: Vec<CommitId> =
             tags::list(self.home()).await?.into_iter().map(|tag| tag.commit).collect();
         let branches = branches::list(self.home()).await?;
-        others.extend(branches.iter().filter(|held| held.name() != name).filter_map(|held| held.branch().head));
+        others
+            .extend(branches.iter().filter(|held| held.name() != name).filter_map(|held| held.branch().head));
         for other in others {
             if crate::walk::is_ancestor(self.commits(), head, &other).await? {
                 return Ok(true);

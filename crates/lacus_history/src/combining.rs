@@ -150,7 +150,8 @@ impl Timeline {
             [parent] => *parent,
             [] => return Err(refused(format!("commit {} is the first: nothing was before it", id.short()))),
             _ => {
-                let why = format!("commit {} is a merge: which of its parents counts is not known", id.short());
+                let why =
+                    format!("commit {} is a merge: which of its parents counts is not known", id.short());
                 return Err(refused(why));
             }
         };

@@ -181,7 +181,7 @@ impl HistoryError {
             | HistoryError::NewerFormat { .. } => ErrorKind::Invalid,
             HistoryError::NameTaken { .. } | HistoryError::Moved { .. } | HistoryError::Conflicts { .. } => {
                 ErrorKind::Conflict
-            },
+            }
             HistoryError::Corrupt { .. } => ErrorKind::Corrupt,
             HistoryError::Fault { .. } => ErrorKind::Internal,
         }

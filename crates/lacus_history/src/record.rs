@@ -129,8 +129,7 @@ impl Timeline {
                     let held = branches::get(self.home(), branch).await?;
                     let mut parents: Vec<CommitId> = held.branch().head.into_iter().collect();
                     parents.extend_from_slice(others);
-                    let commit =
-                        self.describe(&tip.table, record, version, parents, changed.clone()).await?;
+                    let commit = self.describe(&tip.table, record, version, parents, changed.clone()).await?;
                     self.commits().write(&commit).await
                 };
                 // The table knows nothing of commits: it is told the kind and the words.
@@ -196,8 +195,12 @@ impl Timeline {
             return Ok(0);
         }
         let me = author.map_or_else(default_author, str::to_owned);
-        let others: Vec<String> =
-            tip.draft.iter().filter(|e| e.author != me).map(|e| format!("{} by {}", e.version, e.author)).collect();
+        let others: Vec<String> = tip
+            .draft
+            .iter()
+            .filter(|e| e.author != me)
+            .map(|e| format!("{} by {}", e.version, e.author))
+            .collect();
         if !others.is_empty() && !force {
             let why = format!("the draft has versions of others: {}", others.join(", "));
             return Err(HistoryError::Refused { op: "discard", why });

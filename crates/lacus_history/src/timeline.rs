@@ -258,7 +258,8 @@ impl Tip {
             count => {
                 let versions = if count == 1 { "version" } else { "versions" };
                 let name = self.held.name();
-                let why = format!("branch {name:?} has a draft of {count} {versions}; commit or discard it first");
+                let why =
+                    format!("branch {name:?} has a draft of {count} {versions}; commit or discard it first");
                 Err(HistoryError::Refused { op, why })
             }
         }

@@ -48,9 +48,11 @@ impl Timeline {
                 let mut deeper = Vec::new();
                 for input in inputs {
                     let at = input.commit.or_else(|| commit.parents.first().copied());
-                    deeper.extend(at.iter().flat_map(|at| {
-                        input.tensors.iter().map(|tensor| (depth + 1, *at, tensor.clone()))
-                    }));
+                    deeper.extend(
+                        at.iter().flat_map(|at| {
+                            input.tensors.iter().map(|tensor| (depth + 1, *at, tensor.clone()))
+                        }),
+                    );
                 }
                 let made = lineage.is_some();
                 found.push(Step { depth, tensor: tensor.clone(), id, commit, lineage });

@@ -30,6 +30,7 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::writer::TrackedWrite;
 
+use crate::deletion::Descriptor;
 use crate::error::TableError;
 use crate::held::Holding;
 use crate::page::{Levels, page_start};
@@ -52,8 +53,15 @@ const BATCH_ROWS: usize = 8 << 10;
 pub(crate) struct StagedFile {
     pub path: String,
     pub bytes: u64,
-    pub stats: FileStats,
+    /// The statistics, as the log has them.
+    pub stats: Option<String>,
     pub tags: FileTags,
+    /// The rows that do not count, of a file taken over from another state.
+    pub vector: Option<Descriptor>,
+    /// Whether other versions have the file: then it stays, should the commit fail.
+    pub is_old: bool,
+    /// Runs of the ids of its rows of the dataset, where they are known better than the tags tell.
+    pub new_rows: Option<Vec<(u64, u64)>>,
 }
 
 /// A chunk file being written. Rows come sorted by tensor and coordinates.
@@ -289,7 +297,15 @@ impl ClosedFile {
 
     pub(crate) async fn finish(self, durable: bool) -> Result<StagedFile, TableError> {
         let bytes = self.out.finish(durable).await?;
-        Ok(StagedFile { path: self.path, bytes, stats: self.stats, tags: self.tags })
+        Ok(StagedFile {
+            path: self.path,
+            bytes,
+            stats: Some(self.stats.render()),
+            tags: self.tags,
+            vector: None,
+            is_old: false,
+            new_rows: None,
+        })
     }
 }
 

@@ -25,7 +25,7 @@ use crate::error::TableError;
 use crate::held::PENDING;
 use crate::log::{Action, Add, Remove, entry_path, parse_entry, render_entry};
 use crate::row_index::{ColumnIndex, RowCache};
-use crate::schema::protocol_action;
+use crate::schema::{ROW_AXIS, protocol_action};
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
 use crate::stage::WriteOptions;
 use crate::stats::loosened;
@@ -34,7 +34,7 @@ use crate::write_set::{WHOLE_DATASET, WriteSet};
 
 /// A plain table rewrites at most this much before it starts to use deletion vectors: small tables
 /// stay readable by tools that do not know them.
-const MAX_REWRITE_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_REWRITE_BYTES: u64 = 1 << 20;
 
 /// Log entries between log checkpoints: an open costs a quarter of a millisecond per entry.
 const CHECKPOINT_EVERY: u64 = 20;
@@ -97,6 +97,15 @@ pub(crate) struct Staged {
     pub data_change: bool,
 }
 
+impl Staged {
+    /// The files that were written for it.
+    pub(crate) fn made(&self) -> Vec<String> {
+        let new = self.files.iter().filter(|f| !f.is_old).map(|f| f.path.clone());
+        let vectors = self.files.iter().filter_map(|f| f.vector.as_ref().and_then(deletion::file_path));
+        new.chain(vectors).collect()
+    }
+}
+
 /// Everything a commit needs of the table.
 pub(crate) struct Committer<'a> {
     pub store: &'a Store,
@@ -113,7 +122,7 @@ impl Committer<'_> {
         staged: Staged,
         options: &WriteOptions,
     ) -> Result<u64, TableError> {
-        let mut made: Vec<String> = staged.files.iter().map(|f| f.path.clone()).collect();
+        let mut made = staged.made();
         let (op, detail) = (staged.op, staged.detail.clone());
         let attempt = Attempt { op, detail, staged: &[staged], ready: None, name: None };
         self.commit_all(snapshot, attempt, options, &mut made).await
@@ -313,13 +322,18 @@ impl Committer<'_> {
         made: &mut Vec<String>,
     ) -> Result<Vec<Action>, TableError> {
         let now = self.world.now_millis();
-        let version = snapshot.version + 1;
+        let sequence = next_sequence(snapshot);
         let mut actions: Vec<Action> = Vec::new();
         self.check_new_rows(snapshot, staged).await?;
         if let [Supersede::Everything(files)] = staged.supersede.as_slice() {
             let mut target = snapshot.clone();
             target.replace_files(files);
             return Ok(net_actions(snapshot, &target, now));
+        }
+        // Somebody else brought back the same file: its entry must not be replaced by ours.
+        if let Some(file) = staged.files.iter().find(|f| f.is_old && snapshot.files.contains_key(&f.path)) {
+            let what = format!("data file {:?}", file.path);
+            return Err(TableError::Conflict { what, version: snapshot.version });
         }
         let mut changes: BTreeMap<String, FileChange> = BTreeMap::new();
         for superseded in &staged.supersede {
@@ -331,7 +345,11 @@ impl Committer<'_> {
             .flat_map(|(_, change)| &change.held)
             .map(|held| held.bytes)
             .sum();
-        let use_vectors = snapshot.deletion_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        let brings_vectors = staged.files.iter().any(|f| f.vector.is_some());
+        let use_vectors = snapshot.deletion_vectors || brings_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        if brings_vectors {
+            enable_vectors(snapshot, &mut actions);
+        }
         let mut rewrites = Vec::new();
         for (path, change) in changes {
             let entry = &snapshot.files[&path];
@@ -343,9 +361,7 @@ impl Committer<'_> {
                 rewrites.push((path, change));
                 continue;
             }
-            if !snapshot.deletion_vectors && !actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
-                actions.extend(vectors_begin(snapshot));
-            }
+            enable_vectors(snapshot, &mut actions);
             let mut dead = change.dead;
             if let Some(before) = self.cache.deleted(self.store, entry).await? {
                 dead |= before.as_ref();
@@ -367,19 +383,26 @@ impl Committer<'_> {
         if !rewrites.is_empty() {
             let files = self.rewrite(snapshot, rewrites, options).await?;
             made.extend(files.iter().map(|f| f.path.clone()));
-            actions.extend(files.iter().map(|f| added(f, now, staged.data_change, version)));
+            actions.extend(files.iter().map(|f| added(f, now, staged.data_change, sequence)));
         }
-        actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change, version)));
+        actions.extend(staged.files.iter().map(|f| added(f, now, staged.data_change, sequence)));
         Ok(actions)
     }
 
     /// New rows must have ids that no row has: whatever went wrong with their reservation ends here.
     async fn check_new_rows(&self, snapshot: &Snapshot, staged: &Staged) -> Result<(), TableError> {
-        let held = staged.files.iter().flat_map(|file| &file.tags.tensors);
-        let new = held.filter(|h| h.sequences.iter().any(|(sequence, _)| *sequence == PENDING));
-        for held in new {
+        let held =
+            staged.files.iter().flat_map(|file| file.tags.tensors.iter().map(move |held| (file, held)));
+        let is_pending = |held: &Held| held.sequences.iter().any(|(sequence, _)| *sequence >= PENDING);
+        let new = held
+            .filter(|(file, held)| held.name == ROW_AXIS && (file.new_rows.is_some() || is_pending(held)));
+        for (file, held) in new {
             let span = held.span.map(|(low, high)| (low, high - low + 1));
-            let runs = if held.ids.is_empty() { span.into_iter().collect() } else { held.ids.clone() };
+            let runs = match &file.new_rows {
+                Some(runs) => runs.clone(),
+                None if held.ids.is_empty() => span.into_iter().collect(),
+                None => held.ids.clone(),
+            };
             let axis = self.rows.axis(self.store, snapshot).await?;
             if runs.iter().any(|(first, count)| axis.overlaps(*first, *count)) {
                 let what = "rows whose ids others have; try again".to_owned();
@@ -600,19 +623,12 @@ impl Committer<'_> {
     }
 }
 
-/// The actions with which a table begins to use deletion vectors.
-fn vectors_begin(snapshot: &Snapshot) -> [Action; 2] {
-    let mut metadata = snapshot.metadata.clone();
-    metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
-    [Action::Protocol(protocol_action(true)["protocol"].take()), Action::Metadata(metadata)]
-}
-
 /// The actions that lead from one snapshot to another, whatever happened between them.
 fn net_actions(from: &Snapshot, to: &Snapshot, now: i64) -> Vec<Action> {
     let mut actions = Vec::new();
     let uses_vectors = to.files.values().any(|file| file.deletions().is_some());
     if !from.deletion_vectors && (to.deletion_vectors || uses_vectors) {
-        actions.extend(vectors_begin(from));
+        enable_vectors(from, &mut actions);
     }
     let is_same = |entry: &FileEntry, other: Option<&Arc<FileEntry>>| {
         other.is_some_and(|other| {
@@ -746,11 +762,32 @@ fn removed(entry: &FileEntry, now: i64, data_change: bool) -> Action {
     })
 }
 
-fn added(file: &StagedFile, now: i64, data_change: bool, version: u64) -> Action {
+/// The first sequence for new rows: the version that writes them, or more where rows that were taken over from
+/// elsewhere are ahead of it. New rows always come last.
+fn next_sequence(snapshot: &Snapshot) -> u64 {
+    let files = snapshot.state(ROW_AXIS).into_iter().flat_map(|state| &state.files);
+    let held = files.filter_map(|file| file.held(ROW_AXIS));
+    let highest = held.flat_map(|held| &held.sequences).map(|(sequence, _)| *sequence).max();
+    highest.map_or(0, |highest| highest.saturating_add(1)).max(snapshot.version + 1)
+}
+
+/// Lets a plain table have deletion vectors.
+fn enable_vectors(snapshot: &Snapshot, actions: &mut Vec<Action>) {
+    if snapshot.deletion_vectors || actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
+        return;
+    }
+    actions.push(Action::Protocol(protocol_action(true)["protocol"].take()));
+    let mut metadata = snapshot.metadata.clone();
+    metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
+    actions.push(Action::Metadata(metadata));
+}
+
+fn added(file: &StagedFile, now: i64, data_change: bool, first_sequence: u64) -> Action {
     let mut tags = file.tags.clone();
-    for held in &mut tags.tensors {
-        // Rows of the dataset are ordered by the version that wrote them.
-        held.sequences.iter_mut().filter(|(s, _)| *s == PENDING).for_each(|(s, _)| *s = version);
+    for (sequence, _) in tags.tensors.iter_mut().flat_map(|held| &mut held.sequences) {
+        if let Some(after) = sequence.checked_sub(PENDING) {
+            *sequence = first_sequence.saturating_add(after);
+        }
     }
     Action::Add(Add {
         path: file.path.clone(),
@@ -758,9 +795,9 @@ fn added(file: &StagedFile, now: i64, data_change: bool, version: u64) -> Action
         size: i64::try_from(file.bytes).unwrap_or(i64::MAX),
         modification_time: now,
         data_change,
-        stats: Some(file.stats.render()),
+        stats: file.stats.clone(),
         tags: Some(render_tags(&tags)),
-        deletion_vector: None,
+        deletion_vector: file.vector.clone(),
     })
 }
 

@@ -16,6 +16,7 @@ use crate::chunk_file::StagedFile;
 use crate::copy_samples::{CopiedColumn, copy_samples};
 use crate::error::TableError;
 use crate::read::read_stored;
+use crate::row_index::RowAxis;
 use crate::schema::{DATASET_ROW, ROW_AXIS};
 use crate::snapshot::{HeaderRow, Snapshot};
 use crate::stage::{
@@ -43,6 +44,15 @@ pub(crate) struct Copied {
     pub only: Option<Vec<String>>,
 }
 
+/// Where rows are copied from.
+pub(crate) struct Origin<'a> {
+    pub store: &'a Store,
+    pub cache: &'a Arc<Cache>,
+    pub snapshot: &'a Snapshot,
+    /// The rows of the dataset there; the snapshot says them where this does not.
+    pub axis: Option<Arc<RowAxis>>,
+}
+
 /// Copies the live rows of tensors, sorted by their new names.
 pub(crate) async fn copy_rows(
     store: &Store,
@@ -52,6 +62,19 @@ pub(crate) async fn copy_rows(
     tensors: &[Copied],
     options: &WriteOptions,
 ) -> Result<Vec<StagedFile>, TableError> {
+    let origin = Origin { store, cache, snapshot, axis: None };
+    copy_between(&origin, store, world, tensors, options).await
+}
+
+/// Copies the live rows of tensors from one store to another.
+pub(crate) async fn copy_between(
+    origin: &Origin<'_>,
+    to: &Store,
+    world: &World,
+    tensors: &[Copied],
+    options: &WriteOptions,
+) -> Result<Vec<StagedFile>, TableError> {
+    let Origin { store, cache, snapshot, .. } = *origin;
     let mut chunked: BTreeMap<&str, (&Copied, Option<Arc<TensorIndex>>)> = BTreeMap::new();
     let mut columns = Vec::new();
     let mut celled: BTreeMap<&str, (&Copied, Arc<TensorIndex>)> = BTreeMap::new();
@@ -76,10 +99,10 @@ pub(crate) async fn copy_rows(
             chunked.insert(&copied.new_name, (copied, Some(index)));
         }
     }
-    let mut files = copy_chunks(store, world, chunked, options).await?;
-    files.extend(copy_cells(store, world, celled, options).await?);
+    let mut files = copy_chunks(store, to, world, chunked, options).await?;
+    files.extend(copy_cells(store, to, world, celled, options).await?);
     if !columns.is_empty() {
-        files.extend(copy_samples(store, world, cache, snapshot, columns, options).await?);
+        files.extend(copy_samples(origin, to, world, columns, options).await?);
     }
     Ok(files)
 }
@@ -90,6 +113,7 @@ fn is_wanted(copied: &Copied, path: &str) -> bool {
 
 async fn copy_chunks(
     store: &Store,
+    to: &Store,
     world: &World,
     tensors: BTreeMap<&str, (&Copied, Option<Arc<TensorIndex>>)>,
     options: &WriteOptions,
@@ -114,7 +138,7 @@ async fn copy_chunks(
         jobs.push(ChunkJob { name, header, encoder, value_bytes, expected_bytes: 0 });
     }
     let total = jobs.iter().map(|job| job.value_bytes).sum();
-    let written = write_chunks(store, world, jobs, options, &Meter::new(options, total)).await;
+    let written = write_chunks(to, world, jobs, options, &Meter::new(options, total)).await;
     match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
         Some(error) => Err(error),
         None => written,
@@ -192,6 +216,7 @@ impl EncodeChunks for Stored<'_> {
 
 async fn copy_cells(
     store: &Store,
+    to: &Store,
     world: &World,
     tensors: BTreeMap<&str, (&Copied, Arc<TensorIndex>)>,
     options: &WriteOptions,
@@ -200,7 +225,7 @@ async fn copy_cells(
         return Ok(Vec::new());
     }
     let mut closed = Vec::new();
-    let mut writer = CellFileWriter::create(store, new_path(world), None)?;
+    let mut writer = CellFileWriter::create(to, new_path(world), None)?;
     for (new_name, (copied, index)) in tensors {
         if let Some(header) = &copied.header {
             writer = on_plain_thread(|| writer.header(new_name, header).map(|()| writer))?;
@@ -216,7 +241,7 @@ async fn copy_cells(
                 }
                 if writer.bytes() >= FILE_BYTES {
                     closed.push(on_plain_thread(|| writer.close())?);
-                    writer = CellFileWriter::create(store, new_path(world), None)?;
+                    writer = CellFileWriter::create(to, new_path(world), None)?;
                 }
                 let cells = read_cells(store, file, &index.header, &[piece]).await?;
                 writer = on_plain_thread(|| {

@@ -8,15 +8,15 @@ use lacus_layout::Coords;
 
 use crate::cell_file::CellFileWriter;
 use crate::chunk_file::{BlobRow, ChunkFileWriter, StagedFile};
+use crate::copy_rows::Origin;
 use crate::error::TableError;
 use crate::form::Form;
 use crate::read_rows::{SampleCache, Samples, Scalars};
 use crate::row_index::{ColumnIndex, RowAxis, RowCache};
 use crate::schema::ROW_AXIS;
-use crate::snapshot::{HeaderRow, Snapshot};
+use crate::snapshot::HeaderRow;
 use crate::stage::{FILE_BYTES, WriteOptions, new_path, on_plain_thread};
 use crate::stage_rows::{scalar_array, write_texts};
-use crate::tensor_index::Cache;
 
 /// Stored bytes read at a time, rows of scalars, and texts.
 const GROUP_BYTES: u64 = 16 << 20;
@@ -34,17 +34,20 @@ pub(crate) struct CopiedColumn {
 
 /// Copies columns, sorted by their new names.
 pub(crate) async fn copy_samples(
-    store: &Store,
+    origin: &Origin<'_>,
+    to: &Store,
     world: &World,
-    cache: &Arc<Cache>,
-    snapshot: &Snapshot,
     mut columns: Vec<CopiedColumn>,
     options: &WriteOptions,
 ) -> Result<Vec<StagedFile>, TableError> {
     columns.sort_by(|a, b| a.new_name.cmp(&b.new_name));
+    let Origin { store, cache, snapshot, .. } = *origin;
     let rows = RowCache::new(Arc::clone(cache));
     let samples = SampleCache::new(Arc::clone(cache));
-    let axis = rows.axis(store, snapshot).await?;
+    let axis = match &origin.axis {
+        Some(axis) => Arc::clone(axis),
+        None => rows.axis(store, snapshot).await?,
+    };
     let mut cells: Option<CellFileWriter> = None;
     let mut chunks: Option<ChunkFileWriter> = None;
     let mut closed = Vec::new();
@@ -57,7 +60,7 @@ pub(crate) async fn copy_samples(
             let index = rows.axis_index(store, snapshot).await?;
             let runs = axis_runs(&axis, &index, copied);
             cells = on_plain_thread(|| {
-                let mut writer = opened(store, world, cells)?;
+                let mut writer = opened(to, world, cells)?;
                 for (sequence, ids) in runs {
                     writer.axis(&ids, sequence)?;
                 }
@@ -72,7 +75,7 @@ pub(crate) async fn copy_samples(
             chunks = on_plain_thread(|| {
                 let mut writer = match chunks {
                     Some(writer) => writer,
-                    None => ChunkFileWriter::create(store, new_path(world), 0)?,
+                    None => ChunkFileWriter::create(to, new_path(world), 0)?,
                 };
                 if let Some(header) = &copied.header {
                     writer.header(name, header)?;
@@ -95,7 +98,7 @@ pub(crate) async fn copy_samples(
                 chunks = on_plain_thread(|| {
                     let mut writer = match chunks {
                         Some(writer) => writer,
-                        None => ChunkFileWriter::create(store, new_path(world), 0)?,
+                        None => ChunkFileWriter::create(to, new_path(world), 0)?,
                     };
                     for (tile, (&(id, ..), bytes)) in ids.iter().zip(&bytes).enumerate() {
                         let (coords, codec, _) = group.tile(tile);
@@ -117,7 +120,7 @@ pub(crate) async fn copy_samples(
             continue;
         }
         cells = on_plain_thread(|| {
-            let mut writer = opened(store, world, cells)?;
+            let mut writer = opened(to, world, cells)?;
             if let Some(header) = &copied.header {
                 writer.header(name, header)?;
             }
@@ -136,7 +139,7 @@ pub(crate) async fn copy_samples(
                     let read = samples.scalars(store, &index, &runs, kind).await?;
                     let values = scalar_array(&read.values);
                     on_plain_thread(|| {
-                        let mut writer = opened(store, world, cells)?;
+                        let mut writer = opened(to, world, cells)?;
                         writer.samples(name, &ids, Some((kind.column(), &values)))?;
                         Ok::<_, TableError>(Some(writer))
                     })?
@@ -145,7 +148,7 @@ pub(crate) async fn copy_samples(
                     let texts = samples.texts(store, &index, &ids).await?;
                     let texts: Vec<String> = texts.into_iter().map(Option::unwrap_or_default).collect();
                     on_plain_thread(|| {
-                        let mut writer = opened(store, world, cells)?;
+                        let mut writer = opened(to, world, cells)?;
                         write_texts(&mut writer, name, &ids, &texts)?;
                         Ok::<_, TableError>(Some(writer))
                     })?

@@ -2,8 +2,9 @@
 
 use crate::snapshot::{HeaderRow, Held};
 
-/// The sequence of rows whose version is not known yet: it is filled in with the log entry.
-pub(crate) const PENDING: u64 = u64::MAX;
+/// The sequence of rows whose version is not known yet: `PENDING + k` becomes the k-th sequence that is free
+/// when the log entry is written.
+pub(crate) const PENDING: u64 = 1 << 63;
 
 /// Runs of ids kept in the tags. Where there are more, readers take them from the `row` column: the
 /// log is read by everybody who opens the table, the column only by those who need it.

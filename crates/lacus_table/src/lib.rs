@@ -65,6 +65,12 @@ mod history;
 mod table;
 mod rows;
 mod upkeep;
+mod own_rows;
+mod compare;
+mod compare_arrays;
+mod compare_samples;
+mod graft;
+mod adopt;
 
 pub use commit::{NameVersion, default_author};
 pub use difference::{Content, Difference, Fate, Graft, TensorDifference};

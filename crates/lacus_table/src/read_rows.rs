@@ -89,6 +89,16 @@ impl Scalars {
         self.len() == 0
     }
 
+    /// Whether two scalars have the same bits.
+    pub(crate) fn is_same_at(&self, other: &Scalars, at: usize) -> bool {
+        match (self, other) {
+            (Scalars::Int(a), Scalars::Int(b)) => a.get(at) == b.get(at),
+            (Scalars::Float(a), Scalars::Float(b)) => a.get(at) == b.get(at),
+            (Scalars::Real(a), Scalars::Real(b)) => a.get(at) == b.get(at),
+            _ => false,
+        }
+    }
+
     /// Appends the values of an array; false if it is of another type.
     fn extend(&mut self, array: &ArrayRef) -> bool {
         match (self, array.data_type()) {

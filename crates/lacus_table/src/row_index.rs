@@ -64,7 +64,7 @@ pub struct RowAxis {
 
 impl RowAxis {
     /// Orders runs; `None` if an id is there twice.
-    fn new(mut runs: Vec<(u64, u64, u64)>) -> Option<RowAxis> {
+    pub(crate) fn new(mut runs: Vec<(u64, u64, u64)>) -> Option<RowAxis> {
         runs.sort_unstable();
         let mut joined: Vec<(u64, u64, u64)> = Vec::with_capacity(runs.len());
         for (sequence, first, count) in runs {
@@ -123,6 +123,14 @@ impl RowAxis {
         (within < self.runs[run as usize].2).then(|| self.starts[run as usize] + within)
     }
 
+    /// The sequence of the row with this id.
+    pub(crate) fn sequence(&self, id: u64) -> Option<u64> {
+        let at = self.by_id.partition_point(|(first, _)| *first <= id).checked_sub(1)?;
+        let (first, run) = self.by_id[at];
+        let (sequence, _, count) = self.runs[run as usize];
+        (id - first < count).then_some(sequence)
+    }
+
     /// The ids at `positions`, as runs (first, count) in their order.
     pub fn id_runs(&self, positions: std::ops::Range<u64>) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
@@ -144,10 +152,10 @@ impl RowAxis {
 }
 
 /// Rows of a file: (first row, first id, count), in the order of rows.
-type Piece = (u64, u64, u64);
+pub(crate) type Piece = (u64, u64, u64);
 
 /// Joins runs of rows with the runs of their ids.
-fn zip_runs(rows: &[(u64, u64)], ids: &[(u64, u64)]) -> Vec<Piece> {
+pub(crate) fn zip_runs(rows: &[(u64, u64)], ids: &[(u64, u64)]) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(rows.len().max(ids.len()));
     let mut ids = ids.iter().copied();
     let (mut id, mut left) = (0, 0);
@@ -167,7 +175,7 @@ fn zip_runs(rows: &[(u64, u64)], ids: &[(u64, u64)]) -> Vec<Piece> {
 }
 
 /// The parts of `pieces` whose rows are not deleted.
-fn without_dead(pieces: Vec<Piece>, deleted: Option<&RoaringTreemap>) -> Vec<Piece> {
+pub(crate) fn without_dead(pieces: Vec<Piece>, deleted: Option<&RoaringTreemap>) -> Vec<Piece> {
     let Some(deleted) = deleted else { return pieces };
     let mut live = Vec::with_capacity(pieces.len());
     let mut dead = deleted.iter().peekable();
@@ -232,7 +240,7 @@ fn cut_alike(segments: Vec<Segment>) -> Vec<Segment> {
 }
 
 /// The live rows of one tensor in one file, with their ids.
-async fn live_pieces(
+pub(crate) async fn live_pieces(
     store: &Store,
     cache: &Cache,
     entry: &FileEntry,
@@ -255,6 +263,42 @@ async fn live_pieces(
         extend_run(&mut runs, id, 1);
     }
     Ok(without_dead(zip_runs(&held.rows, &runs), deleted.as_deref()))
+}
+
+/// The index of any state of a column.
+pub(crate) async fn build_column(
+    store: &Store,
+    cache: &Cache,
+    state: &TensorState,
+    name: &str,
+) -> Result<ColumnIndex, TableError> {
+    let mut segments = Vec::new();
+    for (number, entry) in (0..).zip(&state.files) {
+        let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
+        let pieces = live_pieces(store, cache, entry, held).await?;
+        segments.extend(with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
+            first_id,
+            count,
+            file: number,
+            first_row,
+        }));
+    }
+    segments.sort_by_key(|s| (s.first_id, s.file, s.first_row));
+    let overlap = |pair: &[Segment]| pair[0].first_id + pair[0].count > pair[1].first_id;
+    if segments.windows(2).any(overlap) {
+        // Only blobs have several rows for one sample: tiles, which may even lie in several files.
+        if name == ROW_AXIS || Form::of(&state.header)? != Form::Data {
+            let what = format!("column {name:?} has two samples for one row");
+            return Err(TableError::corrupt(name, what));
+        }
+        segments = cut_alike(segments);
+    }
+    Ok(ColumnIndex {
+        name: name.to_owned(),
+        header: Arc::clone(&state.header),
+        files: state.files.clone(),
+        segments,
+    })
 }
 
 /// What was learned of rows and columns, used only for the very files it was made from.
@@ -313,35 +357,7 @@ impl RowCache {
         {
             return Ok(index);
         }
-        let mut segments = Vec::new();
-        for (number, entry) in (0..).zip(&state.files) {
-            let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
-            let pieces = live_pieces(store, &self.base, entry, held).await?;
-            segments.extend(
-                with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
-                    first_id,
-                    count,
-                    file: number,
-                    first_row,
-                }),
-            );
-        }
-        segments.sort_by_key(|s| (s.first_id, s.file, s.first_row));
-        let overlap = |pair: &[Segment]| pair[0].first_id + pair[0].count > pair[1].first_id;
-        if segments.windows(2).any(overlap) {
-            // Only blobs have several rows for one sample: tiles, which may even lie in several files.
-            if name == ROW_AXIS || Form::of(&state.header)? != Form::Data {
-                let what = format!("column {name:?} has two samples for one row");
-                return Err(TableError::corrupt(name, what));
-            }
-            segments = cut_alike(segments);
-        }
-        let index = Arc::new(ColumnIndex {
-            name: name.to_owned(),
-            header: Arc::clone(&state.header),
-            files: state.files.clone(),
-            segments,
-        });
+        let index = Arc::new(build_column(store, &self.base, state, name).await?);
         self.columns.put(name.to_owned(), (state.clone(), Arc::clone(&index)));
         Ok(index)
     }
@@ -374,7 +390,7 @@ impl RowCache {
 
 /// Gives pieces of the axis the sequences of their rows. Without any (another tool rewrote the file)
 /// all are 0: rows are then ordered by id.
-fn with_sequences(held: &Held, pieces: Vec<Piece>) -> Vec<(u64, u64, u64)> {
+pub(crate) fn with_sequences(held: &Held, pieces: Vec<Piece>) -> Vec<(u64, u64, u64)> {
     if held.sequences.is_empty() {
         return pieces.into_iter().map(|(_, id, count)| (0, id, count)).collect();
     }

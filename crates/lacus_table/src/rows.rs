@@ -287,7 +287,7 @@ impl Table {
 }
 
 /// Sorted ids as runs.
-fn runs(ids: &[u64]) -> Vec<(u64, u64)> {
+pub(crate) fn runs(ids: &[u64]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for &id in ids {
         crate::held::extend_run(&mut found, id, 1);

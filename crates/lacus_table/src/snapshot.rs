@@ -237,6 +237,18 @@ impl Snapshot {
         Ok((snapshot, untagged))
     }
 
+    /// The same table with other files, whose tensors have the headers they have here.
+    pub(crate) fn with_files(&self, entries: Vec<FileEntry>) -> Snapshot {
+        let mut other = Snapshot { files: BTreeMap::new(), tensors: BTreeMap::new(), ..self.clone() };
+        entries.into_iter().for_each(|entry| other.insert(entry));
+        for (name, state) in &mut other.tensors {
+            if let Some(here) = self.tensors.get(name) {
+                state.header = Arc::clone(&here.header);
+            }
+        }
+        other
+    }
+
     fn set_protocol(&mut self, protocol: &Json) -> Result<(), TableError> {
         let features = |key: &str| -> Vec<String> {
             let listed = protocol[key].as_array().cloned().unwrap_or_default();

@@ -58,6 +58,13 @@ impl<K: Hash + Eq, V: Clone> Shared<K, V> {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).insert(key, value);
     }
 
+    fn copied(&self) -> Self
+    where
+        K: Clone,
+    {
+        Shared(Mutex::new(self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()))
+    }
+
     pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).retain(|k, _| keep(k));
     }
@@ -77,6 +84,11 @@ pub(crate) struct Cache {
 impl Cache {
     pub(crate) fn new() -> Self {
         Cache { files: Shared::new(), deletions: Shared::new(), tensors: Shared::new() }
+    }
+
+    /// A cache with what is known of files, and nothing of tensors, for states that are nobody's version.
+    pub(crate) fn of_files(&self) -> Cache {
+        Cache { files: self.files.copied(), ..Cache::new() }
     }
 
     /// Forgets what a newer snapshot no longer holds.
@@ -135,7 +147,13 @@ impl Cache {
         Ok(index)
     }
 
-    async fn build(&self, store: &Store, state: &TensorState, name: &str) -> Result<TensorIndex, TableError> {
+    /// The index of any state of a tensor; it is not kept.
+    pub(crate) async fn build(
+        &self,
+        store: &Store,
+        state: &TensorState,
+        name: &str,
+    ) -> Result<TensorIndex, TableError> {
         let header = state.header.parse().map_err(TableError::of_tensor(name))?;
         let is_cells = matches!(header.layout, lacus_layout::Layout::Coordinates);
         let columns = coordinate_columns(&header);

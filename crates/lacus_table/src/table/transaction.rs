@@ -116,7 +116,7 @@ impl Table {
     ) -> Result<u64, TableError> {
         let cache = Arc::clone(&self.cache);
         let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
-        let mut made: Vec<String> = staged.files.iter().map(|file| file.path.clone()).collect();
+        let mut made = staged.made();
         let applied = committer.apply_privately(&mut self.snapshot, &staged, options, &mut made).await;
         if let Some(transaction) = &mut self.transaction {
             transaction.made.extend(made);

@@ -6,4 +6,5 @@ mod faults_lose_nothing;
 mod requests_are_few;
 mod rows_do_what_a_model_does;
 mod support;
+mod what_differs_is_found_and_taken;
 mod writers_lose_nothing;

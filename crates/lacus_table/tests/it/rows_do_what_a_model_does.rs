@@ -14,7 +14,7 @@ use lacus_table::{
 use crate::support::Place;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Cell {
+pub(crate) enum Cell {
     Int(i64),
     Float(u32),
     Real(u64),
@@ -29,7 +29,7 @@ struct Model {
     columns: BTreeMap<String, (Form, BTreeMap<u64, Cell>)>,
 }
 
-fn header(form: Form) -> ColumnHeader {
+pub(crate) fn header(form: Form) -> ColumnHeader {
     ColumnHeader {
         htype: "generic".into(),
         dtype: "int64".into(),
@@ -40,9 +40,9 @@ fn header(form: Form) -> ColumnHeader {
     }
 }
 
-const FORMS: [Form; 5] = [Form::Int, Form::Float, Form::Real, Form::Text, Form::Data];
+pub(crate) const FORMS: [Form; 5] = [Form::Int, Form::Float, Form::Real, Form::Text, Form::Data];
 
-fn random_cell(dice: &Dice, form: Form) -> Cell {
+pub(crate) fn random_cell(dice: &Dice, form: Form) -> Cell {
     match form {
         Form::Int => Cell::Int(dice.below(1 << 40) as i64 - 7),
         Form::Float => Cell::Float(dice.below(u64::from(u32::MAX)) as u32),
@@ -63,7 +63,7 @@ fn random_cell(dice: &Dice, form: Form) -> Cell {
     }
 }
 
-fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrite<'static> {
+pub(crate) fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrite<'static> {
     let ids = cells.iter().map(|(id, _)| *id).collect();
     let values = match form {
         Form::Int => ColumnValues::Scalars(Scalars::Int(
@@ -102,7 +102,12 @@ fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrite<'static> 
     ColumnWrite { name: name.to_owned(), ids, values }
 }
 
-async fn read_cell_column(table: &Table, name: &str, form: Form, ids: &[u64]) -> Vec<Option<Cell>> {
+pub(crate) async fn read_cell_column(
+    table: &Table,
+    name: &str,
+    form: Form,
+    ids: &[u64],
+) -> Vec<Option<Cell>> {
     if form == Form::Text {
         let texts = table.read_texts(name, ids).await.unwrap();
         return texts.into_iter().map(|text| text.map(Cell::Text)).collect();

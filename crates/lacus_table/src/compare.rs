@@ -1,0 +1,164 @@
+//! What changed from one state of a dataset to another.
+//!
+//! ```text
+//! snapshots ─files and vectors→ rows only one has ─→ ids, chunk coordinates ─both sides have it→ compare what is stored
+//! ```
+//!
+//! Files that both states have are equal and never looked at. What both sides have in rows of their own is
+//! compared by checksum or value: compaction and writing the same again are no changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lacus_layout::Layout;
+use roaring::RoaringTreemap;
+use serde_json::Value as Json;
+
+use crate::compare_arrays::{cells_are_same, changed_chunks};
+use crate::compare_samples::compare_samples;
+use crate::difference::{Content, Difference, Fate, TensorDifference};
+use crate::error::TableError;
+use crate::form::Form;
+use crate::own_rows::{OwnRows, own_rows};
+use crate::row_index::{RowAxis, live_pieces, with_sequences};
+use crate::schema::ROW_AXIS;
+use crate::snapshot::{HeaderRow, TensorState};
+use crate::table::{Table, parse_metadata};
+
+/// One of two states that are compared: the table, and the rows that the other has not.
+pub(crate) struct Side<'a> {
+    pub table: &'a Table,
+    pub own: OwnRows,
+}
+
+impl Table {
+    /// What changed from this state to `later`: another version of the table, or a branch's. What is read is in
+    /// proportion to what changed.
+    pub async fn compare(&self, later: &Table) -> Result<Difference, TableError> {
+        let sides = [
+            Side { table: self, own: own_rows(self, later).await? },
+            Side { table: later, own: own_rows(later, self).await? },
+        ];
+        let (rows_added, deleted) = compare_rows(&sides).await?;
+        let mut tensors = Vec::new();
+        let names = self.snapshot().tensors().chain(later.snapshot().tensors()).map(|(name, _)| name);
+        for name in names.collect::<BTreeSet<_>>() {
+            let states = (self.snapshot().tensor(name), later.snapshot().tensor(name));
+            let one_sided = |state: &TensorState, fate| TensorDifference {
+                name: name.clone(),
+                is_column: state.header.is_column(),
+                fate,
+                metadata: false,
+                content: Content::Same,
+            };
+            match states {
+                (Some(old), Some(new)) => {
+                    tensors.extend(compare_tensor(&sides, name, [&old.header, &new.header], &deleted).await?);
+                }
+                (Some(old), None) => tensors.push(one_sided(old, Fate::Dropped)),
+                (None, Some(new)) => tensors.push(one_sided(new, Fate::Added)),
+                (None, None) => {}
+            }
+        }
+        let metadata = self.metadata() != later.metadata();
+        Ok(Difference { tensors, rows_added, rows_deleted: deleted.iter().collect(), metadata })
+    }
+}
+
+/// Rows of the dataset: those added, in their order, and those deleted.
+async fn compare_rows(sides: &[Side<'_>; 2]) -> Result<(Vec<u64>, RoaringTreemap), TableError> {
+    let mut ids = [RoaringTreemap::new(), RoaringTreemap::new()];
+    let mut runs = Vec::new();
+    for (is_later, side) in sides.iter().enumerate() {
+        let (store, _, cache, _) = side.table.parts();
+        for own in side.own.of(ROW_AXIS) {
+            let Some(held) = own.entry.held(ROW_AXIS) else { continue };
+            let pieces = live_pieces(store, cache, &own.entry, held).await?;
+            for &(_, first, count) in &pieces {
+                ids[is_later].insert_range(first..first + count);
+            }
+            if is_later == 1 {
+                runs.extend(with_sequences(held, pieces));
+            }
+        }
+    }
+    let [old, new] = ids;
+    let added = &new - &old;
+    if added.is_empty() {
+        return Ok((Vec::new(), old - new));
+    }
+    // As the axis itself does: where the order of some rows was lost, that of all is their ids'.
+    let state = sides[1].table.snapshot().state(ROW_AXIS);
+    let mut held = state.into_iter().flat_map(|state| &state.files).filter_map(|file| file.held(ROW_AXIS));
+    if held.any(|held| held.sequences.is_empty()) {
+        runs.iter_mut().for_each(|(sequence, ..)| *sequence = 0);
+    }
+    let twice = || TableError::corrupt(ROW_AXIS, "two rows have the same id");
+    let axis = RowAxis::new(runs).ok_or_else(twice)?;
+    let ordered = axis.runs().iter().flat_map(|&(_, first, count)| first..first + count);
+    Ok((ordered.filter(|id| added.contains(*id)).collect(), old - new))
+}
+
+/// How a tensor that both states have differs, if it does.
+async fn compare_tensor(
+    sides: &[Side<'_>; 2],
+    name: &str,
+    headers: [&Arc<HeaderRow>; 2],
+    deleted: &RoaringTreemap,
+) -> Result<Option<TensorDifference>, TableError> {
+    let [old, new] = headers;
+    let is_kept = is_same_kind(old, new);
+    let metadata = old.metadata != new.metadata
+        && parse_metadata(old.metadata.as_deref()) != parse_metadata(new.metadata.as_deref());
+    let is_untouched = sides.iter().all(|side| side.own.of(name).is_empty());
+    let content = match (old.is_column(), new.is_column()) {
+        (true, true) if Form::of(old)? != Form::of(new)? => Content::Whole,
+        (true, true) if is_untouched => Content::Same,
+        (true, true) => compare_samples(sides, name, headers, deleted).await?,
+        (false, false) => compare_array(sides, name, headers, is_kept, is_untouched).await?,
+        _ => Content::Whole,
+    };
+    if is_kept && !metadata && content == Content::Same {
+        return Ok(None);
+    }
+    let fate = if is_kept { Fate::Kept } else { Fate::Retyped };
+    Ok(Some(TensorDifference { name: name.to_owned(), is_column: new.is_column(), fate, metadata, content }))
+}
+
+async fn compare_array(
+    sides: &[Side<'_>; 2],
+    name: &str,
+    headers: [&Arc<HeaderRow>; 2],
+    is_kept: bool,
+    is_untouched: bool,
+) -> Result<Content, TableError> {
+    let [old, new] = headers;
+    let parsed = new.parse().map_err(TableError::of_tensor(name))?;
+    let is_dense = matches!(parsed.layout, Layout::DenseChunks { .. });
+    let same_grid = (&old.dtype, &old.layout, &old.chunk_shape, old.shape.len())
+        == (&new.dtype, &new.layout, &new.chunk_shape, new.shape.len());
+    if !(is_kept || (is_dense && same_grid)) {
+        return Ok(Content::Whole);
+    }
+    if is_untouched {
+        return Ok(Content::Same);
+    }
+    if matches!(parsed.layout, Layout::Coordinates) {
+        return Ok(if cells_are_same(sides, name, &parsed).await? { Content::Same } else { Content::Whole });
+    }
+    let changed = changed_chunks(sides, name, headers).await?;
+    Ok(match changed.is_empty() {
+        true => Content::Same,
+        false if is_dense => Content::Chunks { changed },
+        // The chunks of a sparse layout make sense together only.
+        false => Content::Whole,
+    })
+}
+
+/// Whether two headers say the same but for metadata.
+pub(crate) fn is_same_kind(old: &HeaderRow, new: &HeaderRow) -> bool {
+    let parameters = |header: &HeaderRow| serde_json::from_str::<Json>(&header.parameters).ok();
+    (&old.dtype, &old.shape, &old.layout, &old.htype, &old.chunk_shape)
+        == (&new.dtype, &new.shape, &new.layout, &new.htype, &new.chunk_shape)
+        && (old.parameters == new.parameters || parameters(old) == parameters(new))
+}
