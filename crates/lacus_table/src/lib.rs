@@ -37,7 +37,6 @@ mod stats;
 mod deletion;
 mod log;
 mod snapshot;
-mod log_checkpoint;
 mod held;
 mod page;
 mod fetched;
