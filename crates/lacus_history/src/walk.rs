@@ -57,7 +57,7 @@ pub async fn is_ancestor(
         if next.id == *ancestor {
             return Ok(true);
         }
-        if next.commit.generation <= least {
+        if next.commit.generation < least {
             return Ok(false);
         }
         walk.go_on(&next, 0).await?;
