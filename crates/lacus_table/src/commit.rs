@@ -22,7 +22,9 @@ use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
 use crate::held::PENDING;
-use crate::log::{Action, Add, Remove, entry_path, parse_entry, render_entry};
+use crate::log::{Action, Add, LogState, Remove, entry_path, parse_entry, render_entry};
+use crate::log_checkpoint::{self, CHECKPOINT_EVERY};
+use crate::replay::checkpoint_by_the_book;
 use crate::row_index::{ColumnIndex, RowCache};
 use crate::schema::protocol_action;
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
@@ -34,9 +36,6 @@ use crate::write_set::WriteSet;
 /// A plain table rewrites at most this much before it starts to use deletion vectors: small tables
 /// stay readable by tools that do not know them.
 const MAX_REWRITE_BYTES: u64 = 1 << 20;
-
-/// Log entries between log checkpoints: an open costs a quarter of a millisecond per entry.
-const CHECKPOINT_EVERY: u64 = 20;
 
 /// Where the newest version that is known to be safe against power loss is noted.
 const SYNCED: &str = "_lacus/synced";
@@ -121,7 +120,7 @@ impl Committer<'_> {
             let put = self.store.put_new(&entry_path(version), render_entry(&actions)).await;
             match put {
                 Ok(()) => {
-                    self.accept(snapshot, version, &actions)?;
+                    self.accept(snapshot, version, &actions).await?;
                     self.after(snapshot, options).await?;
                     return Ok(version);
                 }
@@ -153,8 +152,15 @@ impl Committer<'_> {
         Err(TableError::Cancelled)
     }
 
-    fn accept(&self, snapshot: &mut Snapshot, version: u64, actions: &[Action]) -> Result<(), TableError> {
-        snapshot.apply(version, actions)?;
+    async fn accept(
+        &self,
+        snapshot: &mut Snapshot,
+        version: u64,
+        actions: &[Action],
+    ) -> Result<(), TableError> {
+        // Log checkpoints are made from the snapshot: it must not lack a file.
+        let untagged = snapshot.apply(version, actions)?;
+        scan_untagged(self.store, snapshot, untagged).await?;
         self.cache.trim(snapshot);
         Ok(())
     }
@@ -438,22 +444,19 @@ impl Committer<'_> {
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
-            if let Err(error) = self.checkpoint(snapshot.version).await {
+            if let Err(error) = self.checkpoint(&snapshot.log_state()).await {
                 tracing::warn!(version = snapshot.version, %error, "no log checkpoint was written");
             }
         }
         Ok(())
     }
 
-    /// Writes a log checkpoint. It is synced at once: a torn one would keep the table from opening.
-    async fn checkpoint(&self, version: u64) -> Result<(), TableError> {
-        crate::log::write_log_checkpoint(self.store, version).await?;
-        let Some(local) = self.store.local() else { return Ok(()) };
-        let written = [
-            format!("_delta_log/{version:020}.checkpoint.parquet"),
-            "_delta_log/_last_checkpoint".to_owned(),
-        ];
-        Ok(lacus_io::blocking(|| local.sync(&written))?)
+    async fn checkpoint(&self, state: &LogState) -> Result<(), TableError> {
+        match state.foreign {
+            Some(_) => log_checkpoint::write(self.store, state).await,
+            // Nothing that another writer relies on may be lost.
+            None => checkpoint_by_the_book(self.store, state.version).await,
+        }
     }
 
     /// Syncs everything since the last version that is known to be synced. That version is noted

@@ -36,6 +36,8 @@ mod schema;
 mod stats;
 mod deletion;
 mod log;
+mod log_checkpoint;
+mod replay;
 mod snapshot;
 mod held;
 mod page;

@@ -1,16 +1,11 @@
 //! The Delta log as Lacus uses it: entries in, entries out.
 //!
-//! Opening a table replays its log through delta-rs, which knows checkpoints and the protocol's
-//! corner cases. From then on the table follows the log entry by entry, one small object per
-//! version, and appends to it with a conditional put: whoever creates entry *n* first owns it.
+//! A table follows the log entry by entry, one small object per version, and appends to it with a
+//! conditional put: whoever creates entry *n* first owns it.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use deltalake_core::DeltaTable;
-use deltalake_core::kernel::EagerSnapshot;
-use deltalake_core::logstore::{LogStore, StorageConfig, default_logstore};
 use lacus_io::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -61,8 +56,51 @@ pub(crate) enum Action {
     Protocol(Json),
     Metadata(Json),
     CommitInfo(Json),
-    /// A line that changes nothing Lacus looks at (`txn`, `cdc`, …).
+    /// How far an application of another writer's got.
+    Transaction(Json),
+    /// What another writer keeps under a domain's name.
+    Domain(Json),
+    /// A line that changes nothing Lacus looks at (`cdc`, or what it has never heard of).
     Other,
+}
+
+/// What other writers keep in the log. Lacus hands it on from log checkpoint to log checkpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Foreign {
+    /// The newest `txn` action of each `appId`.
+    pub transactions: BTreeMap<String, Json>,
+    /// The newest `domainMetadata` action of each `domain` that has not been removed.
+    pub domains: BTreeMap<String, Json>,
+}
+
+impl Foreign {
+    /// Takes note of an action, if it is another writer's.
+    pub(crate) fn note(&mut self, action: &Action) {
+        let key = |action: &Json, name: &str| action[name].as_str().unwrap_or_default().to_owned();
+        match action {
+            Action::Transaction(txn) => {
+                self.transactions.insert(key(txn, "appId"), txn.clone());
+            }
+            Action::Domain(domain) if domain["removed"] == true => {
+                self.domains.remove(&key(domain, "domain"));
+            }
+            Action::Domain(domain) => {
+                self.domains.insert(key(domain, "domain"), domain.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All that a log says of a table at one version.
+#[derive(Clone, Debug)]
+pub(crate) struct LogState {
+    pub version: u64,
+    pub protocol: Json,
+    pub metadata: Json,
+    pub adds: Vec<Add>,
+    /// What other writers keep in the log; none if it is not known.
+    pub foreign: Option<Foreign>,
 }
 
 /// The log entry of a version, relative to the table's root.
@@ -72,7 +110,16 @@ pub(crate) fn entry_path(version: u64) -> String {
 
 /// Parses one log entry.
 pub(crate) fn parse_entry(version: u64, bytes: &[u8]) -> Result<Vec<Action>, TableError> {
-    let bad = |what: String| TableError::corrupt(entry_path(version), what);
+    let actions = parse_lines(&entry_path(version), bytes)?;
+    if actions.is_empty() {
+        return Err(TableError::corrupt(entry_path(version), "log entry is empty"));
+    }
+    Ok(actions)
+}
+
+/// Parses actions, one in a line. Empty lines and empty objects are passed over.
+pub(crate) fn parse_lines(path: &str, bytes: &[u8]) -> Result<Vec<Action>, TableError> {
+    let bad = |what: String| TableError::corrupt(path, what);
     let text = std::str::from_utf8(bytes).map_err(|e| bad(e.to_string()))?;
     let mut actions = Vec::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
@@ -93,13 +140,16 @@ pub(crate) fn parse_entry(version: u64, bytes: &[u8]) -> Result<Vec<Action>, Tab
             Action::Metadata(metadata)
         } else if let Some(info) = object.remove("commitInfo") {
             Action::CommitInfo(info)
+        } else if let Some(txn) = object.remove("txn") {
+            Action::Transaction(txn)
+        } else if let Some(domain) = object.remove("domainMetadata") {
+            Action::Domain(domain)
+        } else if object.is_empty() {
+            continue;
         } else {
             Action::Other
         };
         actions.push(action);
-    }
-    if actions.is_empty() {
-        return Err(bad("log entry is empty".into()));
     }
     Ok(actions)
 }
@@ -145,67 +195,14 @@ pub(crate) fn render_entry(actions: &[Action]) -> Bytes {
             Action::Protocol(p) => json!({"protocol": p}),
             Action::Metadata(m) => json!({"metaData": m}),
             Action::CommitInfo(info) => json!({"commitInfo": info}),
+            Action::Transaction(txn) => json!({"txn": txn}),
+            Action::Domain(domain) => json!({"domainMetadata": domain}),
             Action::Other => continue,
         };
         text.push_str(&line.to_string());
         text.push('\n');
     }
     text.into()
-}
-
-/// The whole state of a table at a version, as delta-rs replays it.
-pub(crate) struct Replayed {
-    pub version: u64,
-    pub adds: Vec<Add>,
-    pub protocol: Json,
-    pub metadata: Json,
-}
-
-fn delta_log_store(store: &Store) -> Arc<dyn LogStore> {
-    default_logstore(store.object_store(), store.root_object_store(), store.url(), &StorageConfig::default())
-}
-
-/// Replays the log up to `version` (or its tip).
-pub(crate) async fn replay(store: &Store, version: Option<u64>) -> Result<Replayed, TableError> {
-    let log_store = delta_log_store(store);
-    let snapshot = EagerSnapshot::try_new(log_store.as_ref(), version).await?;
-    let to_json = |what: &str, result: Result<Json, serde_json::Error>| {
-        result.map_err(|e| TableError::corrupt("_delta_log", format!("{what}: {e}")))
-    };
-    let protocol = to_json("protocol", serde_json::to_value(snapshot.protocol()))?;
-    let metadata = to_json("metaData", serde_json::to_value(snapshot.metadata()))?;
-    let mut adds = Vec::new();
-    for view in snapshot.try_log_data()?.iter() {
-        let descriptor = view.deletion_vector_descriptor().map(|dv| Descriptor {
-            storage_type: dv.storage_type.as_ref().to_owned(),
-            path_or_inline_dv: dv.path_or_inline_dv,
-            offset: dv.offset,
-            size_in_bytes: dv.size_in_bytes,
-            cardinality: dv.cardinality,
-        });
-        // The one public way to a file's tags.
-        #[allow(deprecated)]
-        let add = view.add_action();
-        adds.push(Add {
-            path: add.path,
-            partition_values: add.partition_values,
-            size: add.size,
-            modification_time: add.modification_time,
-            data_change: add.data_change,
-            stats: add.stats,
-            tags: add.tags,
-            deletion_vector: descriptor,
-        });
-    }
-    Ok(Replayed { version: snapshot.version(), adds, protocol, metadata })
-}
-
-/// Writes a log checkpoint at `version`, so that opening need not read every entry.
-pub(crate) async fn write_log_checkpoint(store: &Store, version: u64) -> Result<(), TableError> {
-    let mut table = DeltaTable::new(delta_log_store(store));
-    table.load_version(version).await?;
-    deltalake_core::checkpoints::create_checkpoint(&table, None).await?;
-    Ok(())
 }
 
 /// Whether a Delta log is there at all.

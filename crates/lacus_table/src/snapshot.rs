@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use crate::deletion::Descriptor;
 use crate::error::TableError;
-use crate::log::{Action, Add, Replayed};
+use crate::log::{Action, Add, Foreign, LogState};
 use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY};
 
 /// The tag that carries [`FileTags`].
@@ -210,28 +210,34 @@ impl TensorState {
 pub(crate) struct Snapshot {
     pub version: u64,
     pub deletion_vectors: bool,
+    /// The table's `protocol` action, as it is.
+    protocol: Json,
     /// The table's `metaData` action, as it is.
     pub metadata: Json,
     /// What a writer would have to know that Lacus does not, if anything.
     pub unknown_to_writers: Option<String>,
     pub files: BTreeMap<String, Arc<FileEntry>>,
     tensors: BTreeMap<String, TensorState>,
+    /// What other writers keep in the log; none if it is not known.
+    foreign: Option<Foreign>,
 }
 
 impl Snapshot {
-    /// The state delta-rs replayed. Files without tags come back for the caller to scan.
-    pub(crate) fn new(replayed: Replayed) -> Result<(Snapshot, Vec<Add>), TableError> {
+    /// The state a log says. Files without tags come back for the caller to scan.
+    pub(crate) fn new(state: LogState) -> Result<(Snapshot, Vec<Add>), TableError> {
         let mut snapshot = Snapshot {
-            version: replayed.version,
+            version: state.version,
             deletion_vectors: false,
+            protocol: Json::Null,
             metadata: Json::Null,
             unknown_to_writers: None,
             files: BTreeMap::new(),
             tensors: BTreeMap::new(),
+            foreign: state.foreign,
         };
-        snapshot.set_protocol(&replayed.protocol)?;
-        snapshot.set_metadata(&replayed.metadata)?;
-        let mut adds = replayed.adds;
+        snapshot.set_protocol(&state.protocol)?;
+        snapshot.set_metadata(&state.metadata)?;
+        let mut adds = state.adds;
         adds.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
         let untagged = adds.into_iter().filter_map(|add| snapshot.add(add)).collect();
         Ok((snapshot, untagged))
@@ -257,6 +263,7 @@ impl Snapshot {
         let is_known = writer <= 2 || (writer == 7 && unknown.is_empty());
         self.unknown_to_writers =
             (!is_known).then(|| format!("writer version {writer} with features {unknown:?}"));
+        self.protocol = protocol.clone();
         Ok(())
     }
 
@@ -332,7 +339,9 @@ impl Snapshot {
                 Action::Remove(remove) => self.remove(&remove.path),
                 Action::Protocol(protocol) => self.set_protocol(protocol)?,
                 Action::Metadata(metadata) => self.set_metadata(metadata)?,
-                _ => {}
+                // Who knows what it was, and whether a log checkpoint would have to have it.
+                Action::Other => self.foreign = None,
+                other => self.foreign.iter_mut().for_each(|foreign| foreign.note(other)),
             }
         }
         let mut untagged = Vec::new();
@@ -343,6 +352,17 @@ impl Snapshot {
         }
         self.version = version;
         Ok(untagged)
+    }
+
+    /// What a log has to say to lead here: files sorted by path.
+    pub(crate) fn log_state(&self) -> LogState {
+        LogState {
+            version: self.version,
+            protocol: self.protocol.clone(),
+            metadata: self.metadata.clone(),
+            adds: self.files.values().map(|file| file.add.clone()).collect(),
+            foreign: self.foreign.clone(),
+        }
     }
 
     /// The tensors, by name.

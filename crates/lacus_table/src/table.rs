@@ -12,9 +12,10 @@ use serde_json::{Value as Json, json};
 use crate::commit::{Committer, Staged, follow, scan_untagged};
 use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
-use crate::log::{Action, Replayed, entry_path, is_table, parse_entry, render_entry, replay};
+use crate::log::{Action, Foreign, LogState, entry_path, is_table, parse_entry, render_entry};
 use crate::read::{Read, read, read_dense};
 use crate::read_rows::SampleCache;
+use crate::replay::replay;
 use crate::row_ids::RowIds;
 use crate::row_index::RowCache;
 use crate::schema::{metadata_action, protocol_action};
@@ -127,7 +128,8 @@ impl Table {
         match store.put_new(&entry_path(0), render_entry(&actions)).await {
             Ok(()) => {
                 // What was just written need not be read.
-                let made = Replayed { version: 0, adds: Vec::new(), protocol, metadata };
+                let foreign = Some(Foreign::default());
+                let made = LogState { version: 0, protocol, metadata, adds: Vec::new(), foreign };
                 let (snapshot, _) = Snapshot::new(made)?;
                 Ok(Table::over(store, world, snapshot, false))
             }
@@ -138,43 +140,40 @@ impl Table {
 
     /// Opens the table at a version.
     pub async fn open(store: Store, world: World, at: At) -> Result<Table, TableError> {
-        if !is_table(&store).await? {
-            let url = store.text().to_owned();
-            let found = match store.local() {
-                Some(local) if !local.path().exists() => "nothing is there",
-                Some(local) if local.path().is_file() => "this is a file",
-                _ => "there is no Delta log",
-            };
-            return Err(TableError::NotADataset { url, found });
-        }
+        let explained = |error| match error {
+            TableError::NotADataset { found, .. } => {
+                let found = match store.local() {
+                    Some(local) if !local.path().exists() => "nothing is there",
+                    Some(local) if local.path().is_file() => "this is a file",
+                    _ => found,
+                };
+                TableError::NotADataset { url: store.text().to_owned(), found }
+            }
+            other => other,
+        };
         let version = match at {
             At::Tip => None,
             At::Version(version) => Some(version),
             At::Time(time) => {
-                let newest = replay(&store, None).await?.version;
+                let newest = replay(&store, None).await.map_err(explained)?.version;
                 Some(version_at(&store, newest, time).await?)
             }
         };
-        let replayed = match replay(&store, version).await {
-            Ok(replayed) => replayed,
+        let state = match replay(&store, version).await.map_err(explained) {
+            Ok(state) => state,
             Err(error) => {
                 let Some(wanted) = version else { return Err(error) };
-                let newest = replay(&store, None).await?.version;
+                let newest = replay(&store, None).await.map_err(explained)?.version;
                 if wanted <= newest {
                     return Err(error);
                 }
                 return Err(TableError::NoSuchVersion { wanted: wanted.to_string(), newest });
             }
         };
-        if let Some(wanted) = version.filter(|v| *v != replayed.version) {
-            return Err(TableError::NoSuchVersion { wanted: wanted.to_string(), newest: replayed.version });
+        if let Some(wanted) = version.filter(|v| *v != state.version) {
+            return Err(TableError::NoSuchVersion { wanted: wanted.to_string(), newest: state.version });
         }
-        let (mut snapshot, untagged) = Snapshot::new(replayed).map_err(|error| match error {
-            TableError::NotADataset { found, .. } => {
-                TableError::NotADataset { url: store.text().to_owned(), found }
-            }
-            other => other,
-        })?;
+        let (mut snapshot, untagged) = Snapshot::new(state).map_err(explained)?;
         scan_untagged(&store, &mut snapshot, untagged).await?;
         Ok(Table::over(store, world, snapshot, version.is_some()))
     }
