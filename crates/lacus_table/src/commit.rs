@@ -240,8 +240,7 @@ impl Committer<'_> {
             .map(|held| held.bytes)
             .sum();
         let brings_vectors = staged.files.iter().any(|f| f.vector.is_some());
-        let use_vectors =
-            snapshot.deletion_vectors || brings_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        let use_vectors = snapshot.deletion_vectors || brings_vectors || to_rewrite > MAX_REWRITE_BYTES;
         if brings_vectors {
             enable_vectors(snapshot, &mut actions);
         }
@@ -286,11 +285,11 @@ impl Committer<'_> {
 
     /// New rows must have ids that no row has: whatever went wrong with their reservation ends here.
     async fn check_new_rows(&self, snapshot: &Snapshot, staged: &Staged) -> Result<(), TableError> {
-        let held = staged.files.iter().flat_map(|file| file.tags.tensors.iter().map(move |held| (file, held)));
+        let held =
+            staged.files.iter().flat_map(|file| file.tags.tensors.iter().map(move |held| (file, held)));
         let is_pending = |held: &Held| held.sequences.iter().any(|(sequence, _)| *sequence >= PENDING);
-        let new = held.filter(|(file, held)| {
-            held.name == ROW_AXIS && (file.new_rows.is_some() || is_pending(held))
-        });
+        let new = held
+            .filter(|(file, held)| held.name == ROW_AXIS && (file.new_rows.is_some() || is_pending(held)));
         for (file, held) in new {
             let span = held.span.map(|(low, high)| (low, high - low + 1));
             let runs = match &file.new_rows {

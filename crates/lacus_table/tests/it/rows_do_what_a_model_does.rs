@@ -102,7 +102,12 @@ pub(crate) fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrit
     ColumnWrite { name: name.to_owned(), ids, values }
 }
 
-pub(crate) async fn read_cell_column(table: &Table, name: &str, form: Form, ids: &[u64]) -> Vec<Option<Cell>> {
+pub(crate) async fn read_cell_column(
+    table: &Table,
+    name: &str,
+    form: Form,
+    ids: &[u64],
+) -> Vec<Option<Cell>> {
     if form == Form::Text {
         let texts = table.read_texts(name, ids).await.unwrap();
         return texts.into_iter().map(|text| text.map(Cell::Text)).collect();
