@@ -374,11 +374,21 @@ fn returned(
         .runs()
         .iter()
         .flat_map(|&(sequence, first, count)| (first..first + count).map(move |id| (sequence, id)));
-    let place = |id: u64| {
-        let sequence = here.sequence(id).filter(|_| !ids.contains(id))?;
-        Some((sequence, id))
-    };
-    let order: Vec<(u64, u64)> = rows.filter(|(_, id)| ids.contains(*id) || place(*id).is_some()).collect();
+    let mut order: Vec<(u64, u64)> = Vec::new();
+    let mut known: Vec<(u64, u64)> = Vec::new();
+    for (sequence, id) in rows {
+        match here.sequence(id).filter(|_| !ids.contains(id)) {
+            Some(sequence) => known.push((sequence, id)),
+            None if !ids.contains(id) => continue,
+            None => {}
+        }
+        order.push((sequence, id));
+    }
+    // Rows that were merged in stand elsewhere than there: they are nobody's neighbours.
+    let neighbours: BTreeMap<u64, u64> =
+        longest_ascent(&known).into_iter().map(|(sequence, id)| (id, sequence)).collect();
+    order.retain(|(_, id)| ids.contains(*id) || neighbours.contains_key(id));
+    let place = |id: u64| neighbours.get(&id).map(|sequence| (*sequence, id));
     let mut limits = vec![None; order.len()];
     let mut limit = None;
     for (slot, &(_, id)) in limits.iter_mut().zip(&order).rev() {
@@ -404,6 +414,29 @@ fn returned(
     Ok(found.into_iter().collect())
 }
 
+/// The longest part of a list, elements left out, that ascends.
+fn longest_ascent(keys: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    // For each length, the element with which the lowest ascent of it ends; for each element, the one before.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        let length = ends.partition_point(|end| keys[*end] < *key);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        match ends.get_mut(length) {
+            Some(end) => *end = i,
+            None => ends.push(i),
+        }
+    }
+    let mut ascent: Vec<(u64, u64)> = Vec::with_capacity(ends.len());
+    let mut at = ends.last().copied();
+    while let Some(i) = at {
+        ascent.push(keys[i]);
+        at = before[i];
+    }
+    ascent.reverse();
+    ascent
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,6 +446,14 @@ mod tests {
         let expected = [(PENDING, vec![5, 6, 9]), (PENDING + 1, vec![2, 7]), (PENDING + 2, vec![1])];
         assert_eq!(last_in_order(&[5, 6, 9, 2, 7, 1]), expected);
         assert!(last_in_order(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_longest_ascent_is_found() {
+        let keys = |list: &[u64]| list.iter().map(|key| (*key, 0)).collect::<Vec<_>>();
+        assert_eq!(longest_ascent(&keys(&[1, 2, 90, 3, 91, 4, 5])), keys(&[1, 2, 3, 4, 5]));
+        assert_eq!(longest_ascent(&keys(&[7, 8, 9])), keys(&[7, 8, 9]));
+        assert!(longest_ascent(&[]).is_empty());
     }
 
     #[test]
