@@ -38,7 +38,7 @@ pub(crate) async fn compare_samples(
     let mut updated = RoaringTreemap::new();
     if form != Form::Data {
         let files = || sides.iter().flat_map(|side| side.own.of(name));
-        let written = files().filter(|own| !own.is_shared).map(|own| file_bytes(own)).sum::<u64>();
+        let written = files().filter(|own| !own.is_shared).map(file_bytes).sum::<u64>();
         let needed = files().filter(|own| own.is_shared).map(|own| look_bytes(own, name, form)).sum::<u64>();
         if needed > written.saturating_mul(LOOK_FACTOR) {
             for (side, index) in sides.iter().zip([&old, &new]) {
@@ -141,8 +141,10 @@ async fn differing(
     Ok(differ)
 }
 
-/// What is stored of a sample, short of its bytes: coordinates, codec, length, checksum and shape of its tiles.
-fn tiles(samples: &Samples, sample: usize) -> Vec<(Vec<i64>, &str, u64, u32, Option<&[i64]>)> {
+/// What is stored of a tile, short of its bytes: coordinates, codec, length, checksum and shape.
+type Tile<'a> = (Vec<i64>, &'a str, u64, u32, Option<&'a [i64]>);
+
+fn tiles(samples: &Samples, sample: usize) -> Vec<Tile<'_>> {
     let tile = |tile: usize| {
         let (coords, codec, bytes) = samples.tile(tile);
         (coords, codec, bytes, samples.crc(tile), samples.tile_shape(tile))

@@ -183,7 +183,7 @@ impl Plan {
             plan.supersede.push(Supersede::Rows(deleted.iter().collect()));
         }
         plan.axis = match graft.rows_return {
-            true => returned(&*source.rows().await?, &added)?,
+            true => returned(&*source.rows().await?, &axis, &added)?,
             false => last_in_order(&graft.rows_added),
         };
         if graft.metadata {
@@ -358,16 +358,84 @@ fn last_in_order(ids: &[u64]) -> Vec<(u64, Vec<u64>)> {
     runs
 }
 
-/// Rows with the sequences they have in `axis`.
-fn returned(axis: &RowAxis, ids: &RoaringTreemap) -> Result<Vec<(u64, Vec<u64>)>, TableError> {
-    let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for id in ids {
-        let sequence = axis.sequence(id);
-        let sequence =
-            sequence.ok_or_else(|| TableError::refused("graft", format!("the source has no row {id}")))?;
-        found.entry(sequence).or_default().push(id);
+/// Rows that are `there` and come back `here`, with the sequences they have there. Where a compaction gave the rows
+/// around them others since, they get those that put them between the same neighbours.
+fn returned(
+    there: &RowAxis,
+    here: &RowAxis,
+    ids: &RoaringTreemap,
+) -> Result<Vec<(u64, Vec<u64>)>, TableError> {
+    if let Some(id) = ids.iter().find(|id| there.position(*id).is_none()) {
+        return Err(TableError::refused("graft", format!("the source has no row {id}")));
     }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = there
+        .runs()
+        .iter()
+        .flat_map(|&(sequence, first, count)| (first..first + count).map(move |id| (sequence, id)));
+    let mut order: Vec<(u64, u64)> = Vec::new();
+    let mut known: Vec<(u64, u64)> = Vec::new();
+    for (sequence, id) in rows {
+        match here.sequence(id).filter(|_| !ids.contains(id)) {
+            Some(sequence) => known.push((sequence, id)),
+            None if !ids.contains(id) => continue,
+            None => {}
+        }
+        order.push((sequence, id));
+    }
+    // Rows that were merged in stand elsewhere than there: they are nobody's neighbours.
+    let neighbours: BTreeMap<u64, u64> =
+        longest_ascent(&known).into_iter().map(|(sequence, id)| (id, sequence)).collect();
+    order.retain(|(_, id)| ids.contains(*id) || neighbours.contains_key(id));
+    let place = |id: u64| neighbours.get(&id).map(|sequence| (*sequence, id));
+    let mut limits = vec![None; order.len()];
+    let mut limit = None;
+    for (slot, &(_, id)) in limits.iter_mut().zip(&order).rev() {
+        *slot = limit;
+        limit = place(id).or(limit);
+    }
+    let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut before = None;
+    for (&(sequence, id), limit) in order.iter().zip(limits) {
+        if let Some(known) = place(id) {
+            before = Some(known);
+            continue;
+        }
+        let beside =
+            [before.map(|(s, _)| s), limit.map(|(s, _)| s), before.map(|(s, _)| s.saturating_add(1))];
+        let fits = |s: &u64| Some((*s, id)) > before && limit.is_none_or(|limit| (*s, id) < limit);
+        let mut choices = std::iter::once(sequence).chain(beside.into_iter().flatten());
+        let chosen = choices.find(fits).unwrap_or(sequence);
+        before = Some((chosen, id));
+        found.entry(chosen).or_default().push(id);
+    }
+    found.values_mut().for_each(|ids| ids.sort_unstable());
     Ok(found.into_iter().collect())
+}
+
+/// The longest part of a list, elements left out, that ascends.
+fn longest_ascent(keys: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    // For each length, the element with which the lowest ascent of it ends; for each element, the one before.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        let length = ends.partition_point(|end| keys[*end] < *key);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        match ends.get_mut(length) {
+            Some(end) => *end = i,
+            None => ends.push(i),
+        }
+    }
+    let mut ascent: Vec<(u64, u64)> = Vec::with_capacity(ends.len());
+    let mut at = ends.last().copied();
+    while let Some(i) = at {
+        ascent.push(keys[i]);
+        at = before[i];
+    }
+    ascent.reverse();
+    ascent
 }
 
 #[cfg(test)]
@@ -382,10 +450,24 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_ascent_is_found() {
+        let keys = |list: &[u64]| list.iter().map(|key| (*key, 0)).collect::<Vec<_>>();
+        assert_eq!(longest_ascent(&keys(&[1, 2, 90, 3, 91, 4, 5])), keys(&[1, 2, 3, 4, 5]));
+        assert_eq!(longest_ascent(&keys(&[7, 8, 9])), keys(&[7, 8, 9]));
+        assert!(longest_ascent(&[]).is_empty());
+    }
+
+    #[test]
     fn rows_return_to_their_places() {
         let axis = RowAxis::new(vec![(4, 10, 5), (7, 0, 3)]).unwrap();
         let ids = RoaringTreemap::from_iter([1, 11, 14]);
-        assert_eq!(returned(&axis, &ids).unwrap(), [(4, vec![11, 14]), (7, vec![1])]);
-        assert!(returned(&axis, &RoaringTreemap::from_iter([9])).is_err());
+        let rest = RowAxis::new(vec![(4, 10, 1), (4, 12, 2), (7, 0, 1), (7, 2, 1)]).unwrap();
+        assert_eq!(returned(&axis, &rest, &ids).unwrap(), [(4, vec![11, 14]), (7, vec![1])]);
+        assert!(returned(&axis, &rest, &RoaringTreemap::from_iter([9])).is_err());
+        // What was left of them was compacted: rows 0, 20 and 30 share a sequence now.
+        let axis = RowAxis::new(vec![(2, 0, 1), (3, 15, 1), (5, 20, 1), (6, 4, 1), (8, 30, 1)]).unwrap();
+        let rest = RowAxis::new(vec![(2, 0, 1), (2, 20, 1), (2, 30, 1)]).unwrap();
+        let ids = RoaringTreemap::from_iter([15]);
+        assert_eq!(returned(&axis, &rest, &ids).unwrap(), [(2, vec![15])]);
     }
 }

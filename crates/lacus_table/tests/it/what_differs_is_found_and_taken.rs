@@ -416,7 +416,15 @@ async fn history(seed: u64) {
     check_difference(&difference, &our_model, &their_model, &what("ours to theirs"));
 
     let before = ours.version();
-    let version = ours.graft(&theirs, &all_of(&difference), "MERGE", json!({}), &options).await.unwrap();
+    let rows_return = seed % 3 == 0;
+    let graft = Graft { rows_return, ..all_of(&difference) };
+    let version = ours.graft(&theirs, &graft, "MERGE", json!({}), &options).await.unwrap();
+    if !rows_return {
+        // What ours had deleted comes last, with what only theirs has.
+        their_model.rows =
+            our_model.rows.iter().copied().filter(|id| their_model.rows.contains(id)).collect();
+        their_model.rows.extend(&difference.rows_added);
+    }
     assert!(version <= before + 1, "{}", what("one version"));
     check(&ours, &their_model, &what("grafted")).await;
     let left = ours.compare(&theirs).await.unwrap();
@@ -426,10 +434,18 @@ async fn history(seed: u64) {
     append(&mut ours, &mut their_model, &dice, 3).await;
     check(&ours, &their_model, &what("appended")).await;
 
-    // Back to where both began, rows in their places.
+    // Back to where both began, rows in their places, unless the merge moved their neighbours.
+    let mut base_model = base_model;
     let difference = ours.compare(&base).await.unwrap();
     let graft = Graft { rows_return: true, ..all_of(&difference) };
     ours.graft(&base, &graft, "REVERT", json!({}), &options).await.unwrap();
+    if !rows_return {
+        let axis = ours.rows().await.unwrap();
+        let found: Vec<u64> = (0..axis.len()).map(|position| axis.id(position).unwrap()).collect();
+        let all = |rows: &[u64]| rows.iter().copied().collect::<BTreeSet<u64>>();
+        assert_eq!(all(&found), all(&base_model.rows), "{}", what("rows reverted"));
+        base_model.rows = found;
+    }
     check(&ours, &base_model, &what("reverted")).await;
     let left = ours.compare(&base).await.unwrap();
     assert!(left.is_empty(), "{}: {left:?}", what("left"));
@@ -520,5 +536,98 @@ async fn comparing_reads_in_proportion_to_the_change() {
         assert_eq!(difference.tensor("labels").unwrap().content, expected);
         println!("spread {is_spread}: wrote {written}, opening read {opening}, comparing read {comparing}");
         assert!(comparing <= 3 * written, "wrote {written}, read {comparing}");
+    }
+}
+
+/// Takes over all that `source` has and `table` has not.
+async fn take_all(table: &mut Table, source: &Table, rows_return: bool) {
+    let difference = table.compare(source).await.unwrap();
+    let graft = Graft { rows_return, ..all_of(&difference) };
+    table.graft(source, &graft, "MERGE", json!({}), &WriteOptions::default()).await.unwrap();
+    assert!(table.compare(source).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_files_are_linked() {
+    let place = Place::new();
+    let store = place.store();
+    let options = WriteOptions::default();
+    let mut ours = Table::create(store.clone(), World::real()).await.unwrap();
+    let headers = vec![("images".to_owned(), header(Form::Data))];
+    ours.change_rows(RowChange { op: "ADD", headers, ..Default::default() }, &options).await.unwrap();
+    let mut theirs = fork(&place, &store).await;
+    let ids: Vec<u64> = theirs.reserve_ids(40).await.unwrap().collect();
+    let cell = |id: u64| Cell::Blob(vec![2, 3], vec![(vec![], vec![id as u8; 100_000])]);
+    let cells: Vec<(u64, Cell)> = ids.iter().map(|id| (*id, cell(*id))).collect();
+    let writes = vec![write("images", Form::Data, &cells)];
+    let change = RowChange { op: "APPEND", append: ids.clone(), writes, ..Default::default() };
+    theirs.change_rows(change, &options).await.unwrap();
+
+    let before = store.counts().written_bytes();
+    take_all(&mut ours, &theirs, false).await;
+    let written = store.counts().written_bytes() - before;
+    assert!(written < 50_000, "{written} bytes for a linked file");
+    let expected: Vec<Option<Cell>> = ids.iter().map(|id| Some(cell(*id))).collect();
+    assert_eq!(read_cell_column(&ours, "images", Form::Data, &ids).await, expected);
+
+    // Deleted, and brought back from the version before: the file is still there.
+    let then = Table::open(store.clone(), World::real(), At::Version(ours.version())).await.unwrap();
+    let delete = RowChange { op: "DELETE ROWS", delete: ids.clone(), ..Default::default() };
+    ours.change_rows(delete, &options).await.unwrap();
+    let data = || std::fs::read_dir(place.directory.path().join("ds/data")).unwrap().count();
+    let (before, files) = (store.counts().written_bytes(), data());
+    take_all(&mut ours, &then, true).await;
+    assert!(store.counts().written_bytes() - before < 50_000);
+    assert_eq!(data(), files + 1, "only the rows were written anew");
+    assert_eq!(read_cell_column(&ours, "images", Form::Data, &ids).await, expected);
+    assert_eq!(ours.doctor(&options).await.unwrap().damage, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grafts_clash_only_where_they_overlap() {
+    let place = Place::new();
+    let (mut table, ids) = labels(&place, (0..100).collect()).await;
+    let base = Table::open(place.store(), World::real(), At::Version(table.version())).await.unwrap();
+    update(&mut table, &[(ids[1], Cell::Int(-1)), (ids[2], Cell::Int(-2))]).await.unwrap();
+    let take = |id: u64| Graft { samples: vec![("labels".into(), vec![id])], ..Graft::default() };
+    let mut slow = place.open().await;
+    update(&mut table, &[(ids[2], Cell::Int(-3))]).await.unwrap();
+    slow.graft(&base, &take(ids[1]), "REVERT", json!({}), &WriteOptions::default()).await.unwrap();
+    let found = read_cell_column(&slow, "labels", Form::Int, &ids[1..3]).await;
+    assert_eq!(found, [Some(Cell::Int(1)), Some(Cell::Int(-3))]);
+    let mut slow = place.open().await;
+    table.refresh().await.unwrap();
+    update(&mut table, &[(ids[2], Cell::Int(-4))]).await.unwrap();
+    let clash = slow.graft(&base, &take(ids[2]), "REVERT", json!({}), &WriteOptions::default()).await;
+    assert!(matches!(clash, Err(TableError::Conflict { .. })), "{clash:?}");
+    // Rows that are there cannot be added.
+    table.refresh().await.unwrap();
+    let twice = Graft { rows_added: vec![ids[5]], rows_return: true, ..Graft::default() };
+    let clash = table.graft(&base, &twice, "REVERT", json!({}), &WriteOptions::default()).await;
+    assert!(matches!(clash, Err(TableError::Conflict { .. })), "{clash:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grafted_rows_keep_their_order_and_new_ones_come_last() {
+    let place = Place::new();
+    let (mut table, ids) = labels(&place, (0..20).collect()).await;
+    let base = Table::open(place.store(), World::real(), At::Version(table.version())).await.unwrap();
+    let gone = RowChange { op: "DELETE ROWS", delete: ids[5..15].to_vec(), ..Default::default() };
+    table.change_rows(gone, &WriteOptions::default()).await.unwrap();
+    // In an order that ids do not have.
+    let mut rows_added: Vec<u64> = ids[5..15].to_vec();
+    rows_added.reverse();
+    let samples = vec![("labels".to_owned(), ids[5..15].to_vec())];
+    let graft = Graft { rows_added: rows_added.clone(), samples, ..Graft::default() };
+    table.graft(&base, &graft, "MERGE", json!({}), &WriteOptions::default()).await.unwrap();
+    let mut model = Model { rows: [&ids[..5], &ids[15..], &rows_added].concat(), ..Model::default() };
+    append(&mut table, &mut model, &Dice::new(1), 2).await;
+    append(&mut table, &mut model, &Dice::new(1), 2).await;
+    table.compact(&WriteOptions::default()).await.unwrap();
+    append(&mut table, &mut model, &Dice::new(1), 1).await;
+    for table in [table, place.open().await] {
+        let axis = table.rows().await.unwrap();
+        let found: Vec<u64> = (0..axis.len()).map(|position| axis.id(position).unwrap()).collect();
+        assert_eq!(found, model.rows);
     }
 }
