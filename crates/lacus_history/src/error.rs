@@ -1,0 +1,177 @@
+//! What can go wrong with a dataset's history.
+
+use lacus_io::{IoError, IoErrorKind};
+use lacus_table::TableError;
+use lacus_tensor::ErrorKind;
+
+use crate::id::CommitId;
+
+/// An error of a dataset's history, with the facts. [`HistoryError::kind`] says what the caller should do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// The store failed.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The table refused or failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A branch or tag cannot have this name.
+    #[error("{what} name {name:?}: {why}")]
+    BadName {
+        /// `branch` or `tag`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Why it is not allowed.
+        why: &'static str,
+    },
+    /// There is a branch or tag of this name already.
+    #[error("there is a {what} {name:?} already")]
+    NameTaken {
+        /// `branch` or `tag`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Nothing is called that.
+    #[error("no {what} {name:?}{}", did_you_mean(.close))]
+    NoSuchRef {
+        /// What was looked for: `branch`, `tag`, `branch, tag, commit or version`.
+        what: &'static str,
+        /// The name asked for.
+        name: String,
+        /// Names that are close to it.
+        close: Vec<String>,
+    },
+    /// Several commits begin like this.
+    #[error("{prefix:?} is the beginning of several commits: {}", .candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        prefix: String,
+        /// The commits, each as an abbreviated id with the first line of its message.
+        candidates: Vec<String>,
+    },
+    /// Text that names no state of a dataset, whatever there is.
+    #[error("revision {text:?}: {why}")]
+    BadRevision {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A step back from a commit leads beyond the beginning.
+    #[error("{text:?}: commit {} has {parents} parents", .commit.short())]
+    NoSuchParent {
+        /// The revision asked for.
+        text: String,
+        /// The commit where the steps ended.
+        commit: CommitId,
+        /// How many parents it has.
+        parents: usize,
+    },
+    /// A branch that has no commit yet.
+    #[error("branch {branch:?} has no commit yet")]
+    NoCommitYet {
+        /// The branch.
+        branch: String,
+    },
+    /// There is no such commit object.
+    #[error("no commit {id}{}", needed_by(.referrer))]
+    NoSuchCommit {
+        /// The commit.
+        id: CommitId,
+        /// What refers to it, when it is known.
+        referrer: Option<String>,
+    },
+    /// Two commits have no ancestor in common.
+    #[error("commits {} and {} have no common ancestor: they are not of one dataset", .ours.short(), .theirs.short())]
+    Unrelated {
+        /// One commit.
+        ours: CommitId,
+        /// The other.
+        theirs: CommitId,
+    },
+    /// A branch changed under one's feet.
+    #[error("branch {name:?} was moved meanwhile: {now}; look again and retry")]
+    Moved {
+        /// The branch.
+        name: String,
+        /// What it is now.
+        now: String,
+    },
+    /// The request makes no sense.
+    #[error("{op}: {why}")]
+    Refused {
+        /// What was asked.
+        op: &'static str,
+        /// Why it is refused.
+        why: String,
+    },
+    /// An object was written by a newer Lacus.
+    #[error("this dataset needs a newer Lacus: {what} ({path})")]
+    NewerFormat {
+        /// The object.
+        path: String,
+        /// What is not understood.
+        what: String,
+    },
+    /// An object of the history is damaged.
+    #[error("{what} ({path})")]
+    Corrupt {
+        /// The object.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A fault in Lacus itself.
+    #[error("a fault in lacus: {what}")]
+    Fault {
+        /// What happened.
+        what: String,
+    },
+}
+
+impl HistoryError {
+    /// What the caller should do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            HistoryError::Io(error) => match error.kind() {
+                IoErrorKind::NotFound => ErrorKind::NotFound,
+                IoErrorKind::AlreadyExists => ErrorKind::Conflict,
+                IoErrorKind::Invalid => ErrorKind::Invalid,
+                IoErrorKind::Truncated => ErrorKind::Corrupt,
+                IoErrorKind::Refused | IoErrorKind::Full | IoErrorKind::Unavailable => ErrorKind::Unavailable,
+            },
+            HistoryError::Table(error) => error.kind(),
+            HistoryError::NoSuchRef { .. }
+            | HistoryError::NoSuchParent { .. }
+            | HistoryError::NoCommitYet { .. }
+            | HistoryError::NoSuchCommit { .. } => ErrorKind::NotFound,
+            HistoryError::BadName { .. }
+            | HistoryError::Ambiguous { .. }
+            | HistoryError::BadRevision { .. }
+            | HistoryError::Unrelated { .. }
+            | HistoryError::Refused { .. }
+            | HistoryError::NewerFormat { .. } => ErrorKind::Invalid,
+            HistoryError::NameTaken { .. } | HistoryError::Moved { .. } => ErrorKind::Conflict,
+            HistoryError::Corrupt { .. } => ErrorKind::Corrupt,
+            HistoryError::Fault { .. } => ErrorKind::Internal,
+        }
+    }
+
+    pub(crate) fn corrupt(path: impl Into<String>, what: impl Into<String>) -> HistoryError {
+        HistoryError::Corrupt { path: path.into(), what: what.into() }
+    }
+}
+
+fn did_you_mean(close: &[String]) -> String {
+    match close.is_empty() {
+        true => String::new(),
+        false => format!("; did you mean {}?", close.join(" or ")),
+    }
+}
+
+fn needed_by(referrer: &Option<String>) -> String {
+    referrer.as_ref().map(|referrer| format!(", to which {referrer} refers")).unwrap_or_default()
+}

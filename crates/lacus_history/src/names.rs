@@ -1,0 +1,182 @@
+//! Names of branches and tags: which there may be, how they become paths, which look like another.
+
+use crate::error::HistoryError;
+use crate::id::CommitId;
+
+/// Bytes of a name as part of a path, at most. File systems allow 255.
+const LONGEST: usize = 200;
+
+/// Whether a branch or tag (`what` says which) may be called that. The rules are git's, so that a name can be used in
+/// both; and a name is no commit's id.
+pub fn check_name(what: &'static str, name: &str) -> Result<(), HistoryError> {
+    match objection(name) {
+        Some(why) => Err(HistoryError::BadName { what, name: name.to_owned(), why }),
+        None => Ok(()),
+    }
+}
+
+fn objection(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        return Some("it is empty");
+    }
+    if encode(name).len() > LONGEST {
+        return Some(
+            "it is longer than 200 bytes (all but letters, digits, '.', '_' and '-' count three times)",
+        );
+    }
+    if name.chars().any(char::is_control) {
+        return Some("it has a control character");
+    }
+    if name.contains([' ', '~', '^', ':', '?', '*', '[', '\\']) || name.contains("@{") {
+        return Some("it has one of: space ~ ^ : ? * [ \\ @{");
+    }
+    if name.contains("..") {
+        return Some("it has two dots in a row");
+    }
+    if name == "HEAD" || name == "@" {
+        return Some("it stands for the commit one is on");
+    }
+    if CommitId::parse(name).is_some() {
+        return Some("it looks like a commit's id");
+    }
+    for part in name.split('/') {
+        if part.is_empty() {
+            return Some("it begins or ends with a slash, or has two in a row");
+        }
+        if part.starts_with(['.', '-']) {
+            return Some("it, or a part of it, begins with a dot or a dash");
+        }
+        if part.ends_with(".lock") || part.ends_with('.') {
+            return Some("it, or a part of it, ends with a dot or with .lock");
+        }
+    }
+    None
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+/// The name as one part of a path: all but letters, digits, `.`, `_` and `-` as `%` and two digits.
+pub(crate) fn encode(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match is_plain(byte) {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The name that [`encode`] made this part of a path of; `None` if it did not.
+pub(crate) fn decode(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first == b'%' {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    // One name, one path.
+    (encode(&name) == part).then_some(name)
+}
+
+/// Up to three of `names` that look like `name`, the closest first.
+pub(crate) fn close_to<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    if wanted.is_empty() || wanted.len() > LONGEST {
+        return Vec::new();
+    }
+    let mut close: Vec<(usize, &str)> = Vec::new();
+    for candidate in names {
+        let lower = candidate.to_lowercase();
+        let distance =
+            match lower.starts_with(&wanted) || lower.ends_with(&wanted) || wanted.starts_with(&lower) {
+                true => 1,
+                false => edits(&wanted, &lower),
+            };
+        // One slip per three letters, one at least.
+        if distance <= (wanted.chars().count() / 3).max(1) {
+            close.push((distance, candidate));
+        }
+    }
+    close.sort_unstable();
+    close.dedup();
+    close.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+/// Letters to insert, drop, replace or swap with their neighbour to get from one to the other (the distance of
+/// Damerau and Levenshtein, each letter touched once).
+fn edits(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=to.len()).collect());
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let replaced = last[j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_gits_rules() {
+        for name in
+            ["main", "a", "feature/x", "v1.0", "12", "ünï-cødé", "a@b", "x.locked", "run-1/step_2", "{a}"]
+        {
+            assert!(check_name("branch", name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(201);
+        let wide = "é".repeat(40);
+        let id = "0123456789abcdef".repeat(4);
+        let bad = [
+            "", "/", "a/", "/a", "a//b", "-a", ".a", "a/.b", "a/-b", "a..b", "a b", "a~b", "a^b", "a:b",
+            "a?b", "a*b", "a[b", "a\\b", "a@{b", "a\nb", "a\u{7f}b", "a.lock", "a.lock/b", "a.", "HEAD", "@",
+            &long, &wide, &id,
+        ];
+        for name in bad {
+            let error = check_name("tag", name).unwrap_err();
+            assert!(matches!(error, HistoryError::BadName { .. }), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_come_back_from_paths() {
+        for (name, path) in [("a/b", "a%2Fb"), ("50%", "50%25"), ("é", "%C3%A9"), ("a.b_c-D9", "a.b_c-D9")] {
+            assert_eq!(encode(name), path);
+            assert_eq!(decode(path).as_deref(), Some(name));
+        }
+        for path in ["%", "%2", "%zz", "a/b", "%2f", "%41", "é", "%C3", "a b", "%+1"] {
+            assert_eq!(decode(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn slips_are_recognised() {
+        let names = ["main", "feature/images", "experiment", "main"];
+        let check = |name: &str, expected: &[&str]| assert_eq!(close_to(name, names), expected, "{name}");
+        check("mian", &["main"]);
+        check("Main", &["main"]);
+        check("images", &["feature/images"]);
+        check("experimant", &["experiment"]);
+        check("other", &[]);
+        check("", &[]);
+    }
+}

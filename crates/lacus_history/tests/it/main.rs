@@ -1,0 +1,7 @@
+//! The promises of history, one file each.
+
+mod a_commit_never_changes;
+mod a_revision_names_one_state;
+mod support;
+mod tags_stay;
+mod walks_follow_the_graph;
