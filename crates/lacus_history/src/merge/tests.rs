@@ -680,13 +680,13 @@ fn shuffled(dice: &Dice, difference: &Difference) -> Difference {
 #[test]
 fn merges_do_what_a_model_does() {
     let (mut clean, mut in_conflict) = (0, 0);
-    for seed in 0..60_000 {
+    for seed in 0..30_000 {
         let dice = Dice::new(seed);
         let mut base = State::default();
-        (0..20).for_each(|_| random_change(&dice, &mut base));
+        (0..50).for_each(|_| random_change(&dice, &mut base));
         let (mut ours, mut theirs) = (base.clone(), base.clone());
-        (0..1 + dice.below(5)).for_each(|_| random_change(&dice, &mut ours));
-        (0..1 + dice.below(5)).for_each(|_| random_change(&dice, &mut theirs));
+        (0..1 + dice.below(12)).for_each(|_| random_change(&dice, &mut ours));
+        (0..1 + dice.below(12)).for_each(|_| random_change(&dice, &mut theirs));
         let (to_ours, to_theirs, to_each_other) =
             (diff(&base, &ours), diff(&base, &theirs), diff(&ours, &theirs));
         let sides = Sides { ours: &to_ours, theirs: &to_theirs, between: &to_each_other };
@@ -716,5 +716,5 @@ fn merges_do_what_a_model_does() {
             false => in_conflict += 1,
         }
     }
-    assert!(clean > 10_000 && in_conflict > 10_000, "{clean} {in_conflict}");
+    assert!(clean > 5_000 && in_conflict > 5_000, "{clean} {in_conflict}");
 }
