@@ -12,6 +12,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use zstd::zstd_safe::{CParameter, ParamSwitch, Strategy, zstd_sys};
+
 use crate::error::LayoutError;
 
 /// How dense chunks are compressed. Packed sparse chunks always pack their own way.
@@ -92,6 +94,7 @@ pub fn verify_crc32c(bytes: &[u8], stored: u32) -> Result<(), LayoutError> {
 #[derive(Default)]
 pub(crate) struct Zstd {
     compressor: Option<(i32, zstd::bulk::Compressor<'static>)>,
+    counter: Option<zstd::bulk::Compressor<'static>>,
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
 }
 
@@ -103,8 +106,6 @@ impl Zstd {
         level: i32,
         out: &mut Vec<u8>,
     ) -> Result<(), LayoutError> {
-        let failed =
-            |error: std::io::Error| LayoutError::Compressor { op: "zstd", detail: error.to_string() };
         let compressor = match &mut self.compressor {
             Some((at, compressor)) if *at == level => compressor,
             slot => {
@@ -112,20 +113,39 @@ impl Zstd {
                 &mut slot.insert((level, compressor)).1
             }
         };
-        out.clear();
-        out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
-        compressor.compress_to_buffer(bytes, out).map_err(failed)?;
-        Ok(())
+        compress_with(compressor, bytes, out)
+    }
+
+    /// Replaces `out` with a zstd frame of `bytes` in which they are coded by how often they occur, and no
+    /// more: the quickest where little repeats.
+    pub(crate) fn compress_by_counts(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), LayoutError> {
+        let compressor = match &mut self.counter {
+            Some(compressor) => compressor,
+            slot => {
+                let mut compressor = zstd::bulk::Compressor::new(1).map_err(failed)?;
+                let parameters = [
+                    CParameter::Strategy(Strategy::ZSTD_fast),
+                    // Between two places where it looks for a repetition, it skips as far as it can.
+                    CParameter::TargetLength(zstd_sys::ZSTD_TARGETLENGTH_MAX),
+                    // The smallest table keeps track of so few places.
+                    CParameter::HashLog(zstd_sys::ZSTD_HASHLOG_MIN),
+                    // On its own it would then leave bytes as they are, for more haste still.
+                    CParameter::LiteralCompressionMode(ParamSwitch::Enable),
+                ];
+                for parameter in parameters {
+                    compressor.set_parameter(parameter).map_err(failed)?;
+                }
+                slot.insert(compressor)
+            }
+        };
+        compress_with(compressor, bytes, out)
     }
 
     /// Decompresses one zstd frame that holds exactly `out.len()` bytes.
     pub(crate) fn decompress(&mut self, bytes: &[u8], out: &mut [u8]) -> Result<(), LayoutError> {
         let corrupt = |detail: String| LayoutError::corrupt("zstd frame", detail);
         if self.decompressor.is_none() {
-            let made = zstd::bulk::Decompressor::new();
-            self.decompressor = Some(
-                made.map_err(|error| LayoutError::Compressor { op: "zstd", detail: error.to_string() })?,
-            );
+            self.decompressor = Some(zstd::bulk::Decompressor::new().map_err(failed)?);
         }
         let Some(decompressor) = &mut self.decompressor else { return Ok(()) };
         let written =
@@ -135,6 +155,21 @@ impl Zstd {
         }
         Ok(())
     }
+}
+
+fn compress_with(
+    compressor: &mut zstd::bulk::Compressor<'static>,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), LayoutError> {
+    out.clear();
+    out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+    compressor.compress_to_buffer(bytes, out).map_err(failed)?;
+    Ok(())
+}
+
+fn failed(error: std::io::Error) -> LayoutError {
+    LayoutError::Compressor { op: "zstd", detail: error.to_string() }
 }
 
 /// Replaces `out` with one lz4 block of `bytes`.
@@ -227,6 +262,19 @@ mod tests {
         let mut shuffled = [0; 6];
         shuffle(&[1, 2, 3, 4, 5, 6], 2, &mut shuffled);
         assert_eq!(shuffled, [1, 3, 5, 2, 4, 6]);
+    }
+
+    #[test]
+    fn bytes_are_coded_by_their_counts() {
+        // Three quarters are the same, without an order that could repeat.
+        let noise = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).wrapping_pow(2) >> 7;
+        let bytes: Vec<u8> = (0..20_000).map(|i| (noise(i) % 16).saturating_sub(12) as u8).collect();
+        let (mut zstd, mut out) = (Zstd::default(), Vec::new());
+        zstd.compress_by_counts(&bytes, &mut out).unwrap();
+        assert!(out.len() < bytes.len() / 4, "{}", out.len());
+        let mut back = vec![0; bytes.len()];
+        zstd.decompress(&out, &mut back).unwrap();
+        assert!(back == bytes);
     }
 
     #[test]

@@ -71,22 +71,32 @@ impl TreePlan {
 }
 
 /// Appends the packed form of tuples (one column per level, at least one tuple, ascending, all different)
-/// and of their values.
+/// and of their values. The tuples are used up.
 pub(crate) fn write(
-    levels: &[Vec<u64>],
+    levels: &mut [Vec<u64>],
     dtype: DType,
     values: &[u8],
     plan: &TreePlan,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), LayoutError> {
-    let arrays = split(levels);
     out.push(VERSION << 4 | (levels.len() - 1) as u8);
     write_varint(levels.first().map_or(0, Vec::len) as u64, out);
+    let plain = Plan::plain(Effort::Quick);
+    if let [ids] = levels {
+        // The same as below, in the memory that is at hand.
+        for i in (1..ids.len()).rev() {
+            ids[i] -= ids[i - 1] + 1;
+        }
+        let [_, firsts, gaps] = plan.levels.first().map_or([&plain; 3], |plans| plans.each_ref());
+        packer.write_ints(&ids[..1], firsts, out)?;
+        packer.write_ints(&ids[1..], gaps, out)?;
+        return packer.write_values(dtype, values, &plan.values, out);
+    }
+    let arrays = split(levels);
     for level in &arrays[..arrays.len() - 1] {
         write_varint((level.firsts.len() + level.gaps.len()) as u64, out);
     }
-    let plain = Plan::plain(Effort::Quick);
     for (l, level) in arrays.iter().enumerate() {
         for (k, array) in [&level.counts, &level.firsts, &level.gaps].into_iter().enumerate() {
             packer.write_ints(array, plan.levels.get(l).map_or(&plain, |plans| &plans[k]), out)?;
@@ -258,13 +268,13 @@ mod tests {
     use super::*;
 
     fn round_trip(tuples: &[&[u64]], limits: &[u64]) -> Vec<Vec<u64>> {
-        let levels: Vec<Vec<u64>> =
+        let mut levels: Vec<Vec<u64>> =
             (0..limits.len()).map(|l| tuples.iter().map(|tuple| tuple[l]).collect()).collect();
         let values: Vec<u8> = (0..tuples.len()).map(|i| i as u8).collect();
         let mut packer = Packer::default();
         let plan = TreePlan::new(&levels, DType::U8, &values, Effort::Small, &mut packer).unwrap();
         let mut bytes = Vec::new();
-        write(&levels, DType::U8, &values, &plan, &mut packer, &mut bytes).unwrap();
+        write(&mut levels, DType::U8, &values, &plan, &mut packer, &mut bytes).unwrap();
         let mut reader = Reader::new(&bytes);
         let decoded = read_index(&mut reader, limits, tuples.len() as u64, &mut packer).unwrap();
         let mut back = vec![0; values.len()];

@@ -21,9 +21,6 @@ pub(crate) struct Sample {
     dtype: DType,
 }
 
-/// Values packed for an estimate.
-const VALUES: usize = 4 << 10;
-
 impl Sample {
     /// Takes at least `aim` nonzeros, if there are so many, that lie together when sorted by `axes`; each
     /// comes with a side, in whose units it is cut.
@@ -48,6 +45,48 @@ impl Sample {
 
     fn views(&self) -> Vec<&[i64]> {
         self.columns.iter().map(|column| &column[..]).collect()
+    }
+
+    /// About `aim` of the sample's nonzeros, which lie together as the sample's do in any order of axes that
+    /// begins with `outer`, after axes of which there are few indices: all those of some slabs of it, taken
+    /// at equal steps, so that each nonzero is as likely to be among them.
+    ///
+    /// The slabs are moved together, and the gap from one to the next is much like what it was. `None` if
+    /// there are no such slabs.
+    pub(crate) fn thinned(&self, outer: usize, aim: usize) -> Option<Sample> {
+        let column = &self.columns[outer];
+        let (low, high) = (column.iter().min()?, column.iter().max()?);
+        let indices = high.abs_diff(*low).checked_add(1)?;
+        // Each holds so many nonzeros that the gap to the next hardly counts.
+        let slab_count = (self.len() / FEWEST_IN_SLAB).min(usize::try_from(indices).unwrap_or(usize::MAX));
+        let width = indices.div_ceil(slab_count.max(1) as u64);
+        let step = (self.len() / aim.max(1)).min(slab_count / FEWEST_SLABS) as u64;
+        if step < 2 {
+            return None;
+        }
+        let moved = |at: &i64| {
+            let (slab, within) = (at.abs_diff(*low) / width, at.abs_diff(*low) % width);
+            (slab % step == step / 2).then_some((slab / step * width + within) as i64)
+        };
+        // By table where there are few enough indices: a division takes longer than all the rest.
+        let table: Vec<i64> = match indices <= self.len() as u64 {
+            true => (*low..=*high).map(|at| moved(&at).unwrap_or(-1)).collect(),
+            false => Vec::new(),
+        };
+        let look = |at: &i64| match table.get(at.abs_diff(*low) as usize) {
+            Some(moved) => (*moved >= 0).then_some(*moved),
+            None => moved(at),
+        };
+        let (places, within): (Vec<usize>, Vec<i64>) =
+            column.iter().enumerate().filter_map(|(i, at)| Some((i, look(at)?))).unzip();
+        let expected = self.len() / step as usize;
+        if !(expected / 2..=2 * expected).contains(&places.len()) {
+            return None;
+        }
+        let mut columns: Vec<Vec<i64>> =
+            self.columns.iter().map(|column| places.iter().map(|i| column[*i]).collect()).collect();
+        columns[outer] = within;
+        Some(Sample { columns, values: Vec::new(), dims: self.dims.clone(), dtype: self.dtype })
     }
 
     /// What the gaps between the sample's cells would take, numbered in `order`: the entropy of their
@@ -81,7 +120,12 @@ impl Sample {
     }
 
     /// The bytes of the sample's index, really packed.
-    pub(crate) fn index_bytes(&self, levels: &Levels, effort: Effort) -> Result<f64, LayoutError> {
+    pub(crate) fn index_bytes(
+        &self,
+        levels: &Levels,
+        effort: Effort,
+        packer: &mut Packer,
+    ) -> Result<f64, LayoutError> {
         if self.len() == 0 {
             return Ok(0.0);
         }
@@ -91,18 +135,12 @@ impl Sample {
             None => levels.fold(&views, 0..self.len()),
             Some(places) => levels.fold(&views, places.iter().copied()),
         };
-        Ok(tree::index_bytes(&tuples, effort, &mut Packer::default())? as f64)
+        Ok(tree::index_bytes(&tuples, effort, packer)? as f64)
     }
 
     /// The bytes of the sample's values.
-    pub(crate) fn value_bytes(&self, effort: Effort) -> Result<f64, LayoutError> {
-        let dtype = self.dtype;
-        let part = &self.values[..self.values.len().min(VALUES * dtype.size_bytes())];
-        let mut packer = Packer::default();
-        let plan = Plan::for_values(dtype, part, effort, &mut packer)?;
-        let mut packed = Vec::new();
-        packer.write_values(dtype, part, &plan, &mut packed)?;
-        Ok(packed.len() as f64 * self.values.len() as f64 / part.len().max(1) as f64)
+    pub(crate) fn value_bytes(&self, effort: Effort, packer: &mut Packer) -> Result<f64, LayoutError> {
+        Plan::bytes_of_values(self.dtype, &self.values, effort, packer)
     }
 }
 
@@ -172,6 +210,24 @@ fn in_slabs(
     slabs.sort_unstable();
     slabs.dedup();
     let slab_of = |at: u64| slabs.binary_search(&(at / side)).ok();
+    // In the order of reversed bits, any first few of them are spread; the middle one comes first.
+    let mut spread: Vec<usize> = (0..slabs.len()).collect();
+    let half = slabs.len().div_ceil(2);
+    spread.sort_by_key(|k| ((k + half) % slabs.len()).reverse_bits());
+    let mut chosen: Vec<usize> = Vec::new();
+    if among.is_none() && is_sorted {
+        // The first axis is in order: each slab is one run.
+        for k in spread {
+            if chosen.len() >= aim {
+                break;
+            }
+            let start = slabs[k].saturating_mul(side).min(i64::MAX as u64) as i64;
+            let end = slabs[k].saturating_add(1).saturating_mul(side).min(i64::MAX as u64) as i64;
+            chosen.extend(column.partition_point(|at| *at < start)..column.partition_point(|at| *at < end));
+        }
+        chosen.sort_unstable();
+        return chosen;
+    }
     // By table where the axis is not too long.
     let table: Vec<u8> = match dim <= LONGEST_TABLE {
         true => (0..dim).map(|at| slab_of(at).map_or(u8::MAX, |k| k as u8)).collect(),
@@ -190,23 +246,9 @@ fn in_slabs(
         }
     };
     match among {
-        // The first axis is in order: each slab is one run.
-        None if is_sorted => {
-            for (slab, found) in slabs.iter().zip(&mut found) {
-                let start = slab.saturating_mul(side).min(i64::MAX as u64) as i64;
-                let end = slab.saturating_add(1).saturating_mul(side).min(i64::MAX as u64) as i64;
-                let run = column.partition_point(|at| *at < start)..column.partition_point(|at| *at < end);
-                found.extend(run);
-            }
-        }
         None => (0..column.len()).for_each(|i| look(&mut found, i)),
         Some(places) => places.iter().for_each(|i| look(&mut found, *i)),
     }
-    // In the order of reversed bits, any first few of them are spread; the middle one comes first.
-    let mut spread: Vec<usize> = (0..found.len()).collect();
-    let half = found.len().div_ceil(2);
-    spread.sort_by_key(|k| ((k + half) % found.len()).reverse_bits());
-    let mut chosen: Vec<usize> = Vec::new();
     for k in spread {
         if chosen.len() >= aim {
             break;
@@ -217,8 +259,44 @@ fn in_slabs(
     chosen
 }
 
+/// Slabs of a thinned sample: fewer do not stand for the whole, nor do smaller ones.
+const FEWEST_SLABS: usize = 8;
+const FEWEST_IN_SLAB: usize = 64;
+
 /// Slabs looked at: the more, the better they stand for the whole, as far as they can be narrow.
 const SEEDS: usize = 32;
 
 /// A table of this many bytes stays in the second-level cache.
 const LONGEST_TABLE: u64 = 1 << 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thinned_sample_tells_the_same() {
+        // Crowded in the middle of both long axes, a little different from hour to hour.
+        let dims = vec![24u64, 400, 300];
+        let noise = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let middle =
+            |i: u64, dim: u64| (noise(i) % dim + noise(i ^ 0x5555) % dim + noise(i ^ 0x3333) % dim) / 3;
+        let mut cells: Vec<[i64; 3]> = (0..16_000u64)
+            .map(|i| [(noise(7 * i) % 24) as i64, middle(3 * i, 400) as i64, middle(5 * i, 300) as i64])
+            .collect();
+        cells.sort_unstable();
+        cells.dedup();
+        let columns = (0..3).map(|axis| cells.iter().map(|cell| cell[axis]).collect()).collect();
+        let sample = Sample { columns, values: Vec::new(), dims, dtype: DType::F32 };
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let thinned = sample.thinned(order[0], 3000).unwrap();
+            assert!((2000..8000).contains(&thinned.len()), "{order:?}: {}", thinned.len());
+            let bits = |sample: &Sample| sample.gap_bits(&order) / sample.len() as f64;
+            let ratio = bits(&thinned) / bits(&sample);
+            assert!((0.96..1.04).contains(&ratio), "{order:?}: {ratio}");
+        }
+        // An axis of few indices has no slabs to choose from.
+        let short =
+            Sample { columns: vec![vec![0, 1, 2, 3]], values: Vec::new(), dims: vec![4], dtype: DType::F32 };
+        assert!(short.thinned(0, 2).is_none());
+    }
+}

@@ -9,7 +9,7 @@ use crate::error::LayoutError;
 use crate::header::{Header, Layout, product, trimmed_cells};
 use crate::levels::Levels;
 use crate::order::key_axes;
-use crate::packed::Effort;
+use crate::packed::{Effort, Packer};
 
 /// Chooses for a sparse value: a header, or [`Choice::Dense`] if a dense layout was asked for.
 ///
@@ -71,6 +71,9 @@ const SIZE_BLOCK_AIM: u64 = 128 << 10;
 
 /// Nonzeros looked at for each candidate.
 const SAMPLE: usize = 16 << 10;
+
+/// Nonzeros that tell the orders of axes inside a block apart.
+const ORDER_SAMPLE: usize = 3 << 10;
 
 /// A tree of many levels takes about twice the time of a block to pack, and to unpack.
 const TREE_IS_DEARER: f64 = 1.15;
@@ -150,8 +153,9 @@ impl Chooser<'_> {
             // An impossible block shape is refused by the header's own check.
             None if !usable || block_shape.contains(&0) => self.c_order(),
             None => {
-                let sample = self.block_sample(&block_shape);
-                self.block_order(&block_shape, &sample, sample.value_bytes(self.effort())?, reasons)?.0
+                let (sample, mut packer) = (self.block_sample(&block_shape), Packer::default());
+                let value_bytes = sample.value_bytes(self.effort(), &mut packer)?;
+                self.block_order(&block_shape, &sample, value_bytes, &mut packer, reasons)?.0
             }
         };
         Ok(Layout::SparseBlocks { block_shape, axis_order })
@@ -179,12 +183,13 @@ impl Chooser<'_> {
             reasons.push("CSF: a block would have more than 2^63 cells".into());
             return Ok(Layout::FiberTree { axis_order: c_order });
         }
-        let sample = self.block_sample(&block_shape);
+        let (sample, mut packer) = (self.block_sample(&block_shape), Packer::default());
         let mut why = Vec::new();
-        let value_bytes = sample.value_bytes(self.effort())?;
-        let (axis_order, block_bytes) = self.block_order(&block_shape, &sample, value_bytes, &mut why)?;
+        let value_bytes = sample.value_bytes(self.effort(), &mut packer)?;
+        let (axis_order, block_bytes) =
+            self.block_order(&block_shape, &sample, value_bytes, &mut packer, &mut why)?;
         let tree = self.tree_levels(&c_order);
-        let tree_bytes = sample.index_bytes(&tree, self.effort())?;
+        let tree_bytes = sample.index_bytes(&tree, self.effort(), &mut packer)?;
         // A run holds several blocks' worth of nonzeros; what a slice reads in vain counts a little.
         let waste = |nonzeros: f64| {
             let wanted = (self.tensor.nnz() as f64 / self.dims[0].max(1) as f64).max(8192.0);
@@ -260,31 +265,40 @@ impl Chooser<'_> {
         block_shape: &[u64],
         sample: &Sample,
         values: f64,
+        packer: &mut Packer,
         reasons: &mut Vec<String>,
     ) -> Result<(Vec<usize>, f64), LayoutError> {
         let c_order = self.c_order();
         let wide: Vec<usize> =
             c_order.iter().copied().filter(|axis| block_shape[*axis].min(self.dims[*axis]) > 1).collect();
         let narrow: Vec<usize> = c_order.iter().copied().filter(|axis| !wide.contains(axis)).collect();
-        let in_c_order = sample.index_bytes(&self.block_levels(&c_order), self.effort())?;
+        let in_c_order = sample.index_bytes(&self.block_levels(&c_order), self.effort(), packer)?;
+        let thinned: Vec<Option<Sample>> =
+            wide.iter().map(|axis| sample.thinned(*axis, ORDER_SAMPLE)).collect();
+        // Per nonzero, by as few of them as will do.
+        let gap_bits = |order: &[usize]| {
+            let outer = wide.iter().position(|axis| order.get(narrow.len()) == Some(axis));
+            let sample = outer.and_then(|at| thinned[at].as_ref()).unwrap_or(sample);
+            sample.gap_bits(order) / sample.len().max(1) as f64
+        };
         let mut ranked: Vec<(f64, Vec<usize>)> = candidates(&wide)
             .into_iter()
             .map(|order| {
                 // Among orders that pack alike, the one that decoding undoes by the shortest key.
                 let dearer = 1.0 + 0.01 * key_axes(&order, &wide).len() as f64;
                 let order = [&narrow[..], &order[..]].concat();
-                (sample.gap_bits(&order) * dearer, order)
+                (gap_bits(&order) * dearer, order)
             })
             .collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
         // Packing it tells for sure, which is worth trying only for what looks close.
-        let as_it_is = sample.gap_bits(&c_order);
+        let as_it_is = gap_bits(&[&narrow[..], &wide[..]].concat());
         let close = |bits: f64| bits < (WORTH_SORTING + 0.05) * as_it_is;
         let Some((_, best)) = ranked.into_iter().next().filter(|(bits, o)| *o != c_order && close(*bits))
         else {
             return Ok((c_order, in_c_order));
         };
-        let reordered = sample.index_bytes(&self.block_levels(&best), self.effort())?;
+        let reordered = sample.index_bytes(&self.block_levels(&best), self.effort(), packer)?;
         if (reordered + values) >= WORTH_SORTING * (in_c_order + values) {
             return Ok((c_order, in_c_order));
         }
@@ -320,7 +334,7 @@ impl Chooser<'_> {
         }
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
         ranked.truncate(2);
-        let whole_fits = self.whole_fits();
+        let (whole_fits, mut packer) = (self.whole_fits(), Packer::default());
         let mut best = Vec::new();
         for (_, order, sample) in ranked {
             let sample = &samples[sample];
@@ -329,7 +343,8 @@ impl Chooser<'_> {
                     continue;
                 }
                 let levels = if as_tree { self.tree_levels(&order) } else { self.block_levels(&order) };
-                let rate = sample.index_bytes(&levels, self.effort())? / sample.len().max(1) as f64;
+                let bytes = sample.index_bytes(&levels, self.effort(), &mut packer)?;
+                let rate = bytes / sample.len().max(1) as f64;
                 best.push(Ranked { rate, order: order.clone(), as_tree });
             }
         }

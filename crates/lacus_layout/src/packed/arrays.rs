@@ -15,11 +15,15 @@ impl Packer {
         out: &mut Vec<u8>,
     ) -> Result<(), LayoutError> {
         for frame in ints.chunks(FRAME_NUMBERS) {
+            if let Plan::Varints(repeats) = plan
+                && frame.len() >= TRY_ALL_BELOW
+            {
+                self.write_varints(frame, *repeats, out)?;
+                continue;
+            }
             let largest = frame.iter().copied().max().unwrap_or(0);
             let narrow = largest <= u64::from(u32::MAX);
-            if matches!(plan, Plan::Varints) && frame.len() >= TRY_ALL_BELOW {
-                self.write_varints(frame, out)?;
-            } else if frame.len() < TRY_ALL_BELOW || !matches!(plan, Plan::Pco(_)) || !narrow {
+            if frame.len() < TRY_ALL_BELOW || !matches!(plan, Plan::Pco(_)) || !narrow {
                 match largest {
                     0..=0xff => self.write_narrow::<u8>(frame, plan, out)?,
                     0x100..=0xffff => self.write_narrow::<u16>(frame, plan, out)?,
@@ -85,16 +89,14 @@ impl Packer {
         plan: &Plan,
         out: &mut Vec<u8>,
     ) -> Result<(), LayoutError> {
-        let mut numbers = vec![T::default(); bytes.len() / T::WIDTH];
-        T::get(bytes, &mut numbers);
-        let mut counts = Vec::new();
-        for frame in numbers.chunks(FRAME_NUMBERS) {
-            counts.clear();
-            counts.extend(frame.iter().map_while(|number| number.count()));
-            match counts.len() == frame.len() {
-                true => self.write_frame(&counts, &plan.for_counts(), out)?,
-                false => self.write_frame(frame, plan, out)?,
+        for frame in bytes.chunks(FRAME_NUMBERS * T::WIDTH) {
+            if let Some(counts) = counts::<T>(frame) {
+                self.write_frame(&counts, &plan.for_counts(), out)?;
+                continue;
             }
+            let mut numbers = vec![T::default(); frame.len() / T::WIDTH];
+            T::get(frame, &mut numbers);
+            self.write_frame(&numbers, plan, out)?;
         }
         Ok(())
     }
@@ -247,21 +249,56 @@ impl Packer {
     }
 }
 
+/// Whether these elements are floats that [`Packer::write_values`] writes as counts.
+pub(crate) fn are_counts(dtype: DType, bytes: &[u8]) -> bool {
+    match dtype {
+        DType::F32 => counts::<f32>(bytes).is_some(),
+        DType::F64 => counts::<f64>(bytes).is_some(),
+        _ => false,
+    }
+}
+
+/// Floats as counts, if all of them are.
+fn counts<T: Count>(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut counts = vec![0; bytes.len() / T::WIDTH];
+    let mut numbers = [T::default(); PIECE];
+    let mut pieces = bytes.chunks(PIECE * T::WIDTH).zip(counts.chunks_mut(PIECE));
+    let all = pieces.all(|(bytes, counts)| {
+        T::get(bytes, &mut numbers);
+        // With no way out in between, several are done at once.
+        counts.iter_mut().zip(&numbers).fold(true, |all, (count, number)| {
+            *count = number.low_byte();
+            all & number.is(*count)
+        })
+    });
+    all.then_some(counts)
+}
+
+/// Floats are looked at in pieces that stay in the first-level cache.
+const PIECE: usize = 1024;
+
 /// Floats that may be counts.
 trait Count: Number + From<u8> {
-    /// The count, if this number has its very bits.
-    fn count(self) -> Option<u8>;
+    /// The count if it is one, else anything. At 2^23 (2^52) the last bit of a float is worth 1, so that the
+    /// count is in the lowest bits of the sum; a cast would have to look at what is out of its range.
+    fn low_byte(self) -> u8;
+    /// Whether it has the very bits of a count.
+    fn is(self, count: u8) -> bool;
 }
 impl Count for f32 {
-    fn count(self) -> Option<u8> {
-        let count = self as u8;
-        (f32::from(count).to_bits() == self.to_bits()).then_some(count)
+    fn low_byte(self) -> u8 {
+        (self + (1u32 << 23) as f32).to_bits() as u8
+    }
+    fn is(self, count: u8) -> bool {
+        f32::from(count).to_bits() == self.to_bits()
     }
 }
 impl Count for f64 {
-    fn count(self) -> Option<u8> {
-        let count = self as u8;
-        (f64::from(count).to_bits() == self.to_bits()).then_some(count)
+    fn low_byte(self) -> u8 {
+        (self + (1u64 << 52) as f64).to_bits() as u8
+    }
+    fn is(self, count: u8) -> bool {
+        f64::from(count).to_bits() == self.to_bits()
     }
 }
 

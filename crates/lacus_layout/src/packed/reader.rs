@@ -18,6 +18,47 @@ pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
+/// Writes `values` as [`write_varint`] does to the front of `bytes`, which grow as needed and are never cut,
+/// so that they are cleared only once; returns where the values end.
+pub(crate) fn put_varints(values: &[u64], bytes: &mut Vec<u8>) -> usize {
+    /// Values between two looks at the room there is.
+    const PIECE: usize = 256;
+    /// The most bytes a value takes.
+    const MOST: usize = 10;
+    let mut end = 0;
+    for piece in values.chunks(PIECE) {
+        if bytes.len() < end + PIECE * MOST {
+            bytes.resize(end + PIECE * MOST, 0);
+        }
+        let bytes = &mut bytes[..];
+        for value in piece {
+            if *value >= 1 << 28 {
+                let mut rest = *value;
+                while rest >= 0x80 {
+                    bytes[end] = rest as u8 | 0x80;
+                    end += 1;
+                    rest >>= 7;
+                }
+                bytes[end] = rest as u8;
+                end += 1;
+                continue;
+            }
+            // Four bytes in one go, of which those that are not needed are overwritten by what follows: how
+            // long a value is cannot be foretold, so a branch on it costs more than all of this.
+            let value = *value as u32;
+            let spread = value & 0x7f
+                | (value & 0x7f << 7) << 1
+                | (value & 0x7f << 14) << 2
+                | (value & 0x7f << 21) << 3;
+            let more = [7, 14, 21].map(|bits| u32::from(value >> bits > 0)).into_iter().sum::<u32>();
+            let marks = 0x8080_8080 & ((1u32 << (8 * more)) - 1);
+            bytes[end..end + 4].copy_from_slice(&(spread | marks).to_le_bytes());
+            end += 1 + more as usize;
+        }
+    }
+    end
+}
+
 /// Reads packed bytes from front to back.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],

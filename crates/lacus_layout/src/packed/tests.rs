@@ -1,7 +1,8 @@
 use lacus_tensor::DType;
 use pco::ChunkConfig;
 
-use super::reader::FRAME_NUMBERS;
+use super::frame::Repeats;
+use super::reader::{FRAME_NUMBERS, put_varints};
 use super::*;
 
 fn ints_round_trip(ints: &[u64]) -> usize {
@@ -9,8 +10,10 @@ fn ints_round_trip(ints: &[u64]) -> usize {
     let mut shortest = usize::MAX;
     let plans = [
         Plan::plain(Effort::Small),
-        Plan::Zstd,
-        Plan::Varints,
+        Plan::Zstd(Repeats::Sought),
+        Plan::Zstd(Repeats::Ignored),
+        Plan::Varints(Repeats::Sought),
+        Plan::Varints(Repeats::Ignored),
         Plan::for_ints(ints, Effort::Quick, &mut packer).unwrap(),
     ];
     for plan in plans {
@@ -62,7 +65,8 @@ fn values_survive_bit_for_bit() {
         for bytes in [&noise, &specials.repeat(200), &counts, &cents] {
             for plan in [
                 Plan::plain(Effort::Small),
-                Plan::Zstd,
+                Plan::Zstd(Repeats::Sought),
+                Plan::Zstd(Repeats::Ignored),
                 Plan::for_values(dtype, bytes, Effort::Quick, &mut packer).unwrap(),
             ] {
                 let mut packed = Vec::new();
@@ -91,6 +95,19 @@ fn lengths_are_read_as_written() {
     }
 }
 
+#[test]
+fn many_varints_are_as_one_by_one() {
+    let edges = (0..64).flat_map(|bits| [(1u64 << bits) - 1, 1 << bits, (1 << bits) + 1]);
+    let values: Vec<u64> = edges.chain([u64::MAX]).cycle().take(5000).collect();
+    let mut buffer = Vec::new();
+    for n in [0, 1, 2, 192, 255, 256, 257, 5000, 3] {
+        let mut expected = Vec::new();
+        values[..n].iter().for_each(|value| write_varint(*value, &mut expected));
+        let end = put_varints(&values[..n], &mut buffer);
+        assert!(buffer[..end] == expected, "{n}");
+    }
+}
+
 /// Every damaged array ends in numbers or in an error.
 #[test]
 fn damage_is_survived() {
@@ -99,7 +116,14 @@ fn damage_is_survived() {
     let floats: Vec<u8> = (0..700).flat_map(|i| (f64::from(i * i % 977) / 100.0).to_le_bytes()).collect();
     let mut packer = Packer::default();
     let auto = Plan::Pco(ChunkConfig::default());
-    for plan in [Plan::plain(Effort::Small), Plan::Zstd, Plan::Varints, auto] {
+    let plans = [
+        Plan::plain(Effort::Small),
+        Plan::Zstd(Repeats::Sought),
+        Plan::Varints(Repeats::Sought),
+        Plan::Varints(Repeats::Ignored),
+        auto,
+    ];
+    for plan in plans {
         let mut bytes = Vec::new();
         packer.write_ints(&ints, &plan, &mut bytes).unwrap();
         let split = bytes.len();
