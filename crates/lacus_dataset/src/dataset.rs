@@ -25,7 +25,7 @@ pub struct Dataset {
 impl Dataset {
     /// The dataset that a table holds.
     pub fn new(table: Table) -> Dataset {
-        let links = LinkRoots::new(table.store().text());
+        let links = LinkRoots::new(table.home().text());
         Dataset { table, links, known: Mutex::default() }
     }
 

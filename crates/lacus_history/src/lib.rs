@@ -58,9 +58,13 @@ mod inspect;
 mod branching;
 mod combining;
 mod trace;
+mod clean;
+mod check;
 
 pub use branches::{BranchRef, Held, MAIN};
 pub use branching::BranchInfo;
+pub use check::CheckReport;
+pub use clean::{ExpireReport, GcOptions, GcReport, Kept, Removable};
 pub use combining::{Combined, Decide, FastForward, merge_message, revert_message};
 pub use commit::{COMMIT_FORMAT, Commit, Commits, Lineage, LineageInput, commit_path};
 pub use error::HistoryError;

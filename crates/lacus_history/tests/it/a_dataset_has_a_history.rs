@@ -151,7 +151,10 @@ async fn a_whole_story(local: bool) {
     assert_eq!(get(&main, "x").await, [0; 8]);
     assert!(!main.contains("y"));
     assert_eq!(timeline.status("main").await.unwrap().draft.len(), 1);
-    assert_eq!(timeline.discard("main", &mut main, Some("eve"), false, &options()).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        timeline.discard("main", &mut main, Some("eve"), false, &options()).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
     assert_eq!(timeline.discard("main", &mut main, Some("ada"), false, &options()).await.unwrap(), 1);
     assert_eq!(get(&main, "x").await, [1, 0, 0, 30, 0, 0, 0, 9]);
     assert!(timeline.status("main").await.unwrap().draft.is_empty());
@@ -242,7 +245,10 @@ async fn a_transaction_is_one_commit_or_nothing() {
     other.refresh().await.unwrap();
     assert_eq!((get(&other, "x").await, get(&other, "a").await), (vec![7, 8, 0, 9], vec![3, 4]));
     let commit = timeline.commits().read(&done.id).await.unwrap();
-    assert_eq!((commit.changed.clone(), commit.version), (vec!["a".to_owned(), "x".to_owned()], done.version));
+    assert_eq!(
+        (commit.changed.clone(), commit.version),
+        (vec!["a".to_owned(), "x".to_owned()], done.version)
+    );
 
     main.begin().unwrap();
     write(&mut main, "x", 0, 100).await;
@@ -254,7 +260,8 @@ async fn a_transaction_is_one_commit_or_nothing() {
     put(&mut main, "b", &[1]).await;
     write(&mut main, "x", 0, 100).await;
     write(&mut other, "x", 1, 200).await;
-    let clash = timeline.commit_transaction("main", &mut main, &record("late"), &options()).await.unwrap_err();
+    let clash =
+        timeline.commit_transaction("main", &mut main, &record("late"), &options()).await.unwrap_err();
     assert_eq!(clash.kind(), ErrorKind::Conflict, "{clash}");
     main.refresh().await.unwrap();
     assert!(!main.contains("b"));
