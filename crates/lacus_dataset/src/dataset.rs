@@ -18,7 +18,7 @@ const OPEN_DTYPE: &str = "any";
 pub struct Dataset {
     table: Table,
     links: LinkRoots,
-    /// Columns of one version, as they were asked for.
+    /// Columns of one state of the table, as they were asked for.
     known: Mutex<(u64, HashMap<String, Arc<Column>>)>,
 }
 
@@ -71,10 +71,10 @@ impl Dataset {
 
     /// The type of a column.
     pub fn column(&self, name: &str) -> Result<Arc<Column>, DatasetError> {
-        let version = self.table.version();
+        let state = self.table.state_number();
         let mut known = self.known.lock().unwrap_or_else(|e| e.into_inner());
-        if known.0 != version {
-            *known = (version, HashMap::new());
+        if known.0 != state {
+            *known = (state, HashMap::new());
         }
         if let Some(column) = known.1.get(name) {
             return Ok(Arc::clone(column));

@@ -15,7 +15,7 @@ use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::merge::{Choice, Conflict, Merged, MetadataFrom, Sides, plan, resolve};
 use crate::record::{Record, Recorded};
-use crate::timeline::{Timeline, Tip, durable};
+use crate::timeline::{Timeline, Tip, durable, stand_still};
 use crate::walk::{is_ancestor, merge_base};
 
 /// Whether a branch that only lags behind simply moves on.
@@ -172,7 +172,7 @@ impl Timeline {
         decide: Decide<'_>,
         options: &WriteOptions,
     ) -> Result<Recorded, HistoryError> {
-        table.refresh().await?;
+        stand_still(branch, table, tip).await?;
         let (base, theirs) = (change.base, change.theirs);
         let ours = base.compare(&tip.table).await?;
         let their = base.compare(theirs).await?;
@@ -242,11 +242,7 @@ impl Timeline {
         options: &WriteOptions,
     ) -> Result<Recorded, HistoryError> {
         let state = self.state(&theirs.0, theirs.1).await?;
-        table.refresh().await?;
-        if table.version() != tip.table.version() {
-            let now = "somebody wrote meanwhile".to_owned();
-            return Err(HistoryError::Moved { name: branch.to_owned(), now });
-        }
+        stand_still(branch, table, tip).await?;
         table.begin()?;
         if let Err(error) = table.restore(&state, options).await {
             table.abandon().await;

@@ -8,7 +8,7 @@ use crate::branches::{self, BranchRef, Held};
 use crate::commit::{COMMIT_FORMAT, Commit, Lineage, commit_path};
 use crate::error::HistoryError;
 use crate::id::CommitId;
-use crate::timeline::{Timeline, Tip, durable, no_commit};
+use crate::timeline::{Timeline, Tip, durable, no_commit, stand_still};
 
 /// What a commit says.
 #[derive(Clone, Debug, Default)]
@@ -206,11 +206,7 @@ impl Timeline {
             return Err(HistoryError::Refused { op: "discard", why });
         }
         let head = tip.head.ok_or_else(|| no_commit(branch))?;
-        table.refresh().await?;
-        if table.version() != tip.table.version() {
-            let now = "somebody wrote meanwhile".to_owned();
-            return Err(HistoryError::Moved { name: branch.to_owned(), now });
-        }
+        stand_still(branch, table, &tip).await?;
         let state = self.table(table.directory(), lacus_table::At::Version(tip.version)).await?;
         table.begin()?;
         let restored = table.restore(&state, options).await;

@@ -271,6 +271,18 @@ impl Tip {
     }
 }
 
+/// Moves `table` to the tip that was looked at; what somebody wrote since would be overlooked.
+pub(crate) async fn stand_still(branch: &str, table: &mut Table, tip: &Tip) -> Result<(), HistoryError> {
+    table.refresh().await?;
+    match table.version() == tip.table.version() {
+        true => Ok(()),
+        false => {
+            let now = format!("somebody wrote version {}", table.version());
+            Err(HistoryError::Moved { name: branch.to_owned(), now })
+        }
+    }
+}
+
 pub(crate) fn no_commit(branch: &str) -> HistoryError {
     HistoryError::NoCommitYet { branch: branch.to_owned() }
 }

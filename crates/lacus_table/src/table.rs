@@ -78,6 +78,8 @@ pub struct Table {
     row_ids: RowIds,
     read_only: bool,
     transaction: Option<Transaction>,
+    /// Counts the states this handle has seen: version numbers do not tell those of a transaction apart.
+    states: u64,
 }
 
 /// Longest name of a tensor, in bytes.
@@ -197,6 +199,7 @@ impl Table {
             cache,
             read_only,
             transaction: None,
+            states: 0,
         }
     }
 
@@ -241,6 +244,11 @@ impl Table {
     /// Where the table is.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// A number that is another one whenever this handle sees another state, for those who remember what they saw.
+    pub fn state_number(&self) -> u64 {
+        self.states
     }
 
     /// The id of the dataset, which all its tables share.
@@ -295,8 +303,9 @@ impl Table {
         Ok(self.version())
     }
 
-    /// Forgets what this version no longer has.
-    fn trim(&self) {
+    /// Forgets what the state that is seen from now on no longer has.
+    fn trim(&mut self) {
+        self.states += 1;
         self.cache.trim(&self.snapshot);
         self.samples.trim(|path| self.snapshot.files.contains_key(path));
     }

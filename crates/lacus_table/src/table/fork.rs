@@ -16,6 +16,9 @@ use crate::write_set::WriteSet;
 /// The table property that says at which version a fork began.
 const FORKED_AT: &str = "lacus.forked_at";
 
+/// The first object of a fork.
+const CLAIM: &str = "_lacus/fork";
+
 /// The table property that says to which dataset a fork belongs.
 pub(crate) const DATASET: &str = "lacus.dataset";
 
@@ -25,8 +28,14 @@ impl Table {
     pub async fn fork(&self, directory: &str) -> Result<Table, TableError> {
         lacus_io::ensure_conditional_put(&self.home, &self.world).await?;
         let store = self.home.below(directory)?;
-        if !store.list("").await.unwrap_or_default().is_empty() {
-            return Err(TableError::AlreadyExists { url: store.text().to_owned() });
+        // Whoever creates this object owns the directory: two forks in one would be neither.
+        let claim = json!({"version": self.version(), "from": self.directory()}).to_string();
+        match store.put_new(CLAIM, claim.into()).await {
+            Ok(()) => {}
+            Err(e) if e.is_already_exists() => {
+                return Err(TableError::AlreadyExists { url: store.text().to_owned() });
+            }
+            Err(e) => return Err(e.into()),
         }
         let mut snapshot = self.snapshot.clone();
         let files = self.files_seen_from(&store)?;

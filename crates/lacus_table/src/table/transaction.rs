@@ -124,6 +124,7 @@ impl Table {
                 transaction.staged.push(staged);
             }
         }
+        self.states += 1;
         applied.map(|()| self.version())
     }
 
