@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
@@ -29,6 +30,12 @@ pub struct Faults {
     pub refused_retry: u64,
     /// From this request on the process is dead: every request fails. 0 means never.
     pub crash_at: u64,
+    /// This one request fails and has no effect. 0 means none.
+    pub fail_at: u64,
+    /// This one request has its effect and its answer is lost. 0 means none.
+    pub cut_at: u64,
+    /// This one request is answered late: others that are under way go first. 0 means none.
+    pub delay_at: u64,
 }
 
 /// A store with faults, over a real one.
@@ -67,13 +74,32 @@ impl FlakyStore {
         !self.calm.load(Ordering::Relaxed) && once_in > 0 && self.dice.one_in(once_in)
     }
 
-    fn check(&self, what: &'static str, once_in: u64) -> Result<()> {
+    fn check(&self, what: &'static str, once_in: u64) -> Result<u64> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.calm.load(Ordering::Relaxed) {
+            return Ok(number);
+        }
         let crashed = self.faults.crash_at > 0 && number >= self.faults.crash_at;
-        let crashed = crashed && !self.calm.load(Ordering::Relaxed);
-        match crashed || self.fails(once_in) {
+        match crashed || number == self.faults.fail_at || self.fails(once_in) {
             true => Err(broken(what)),
-            false => Ok(()),
+            false => Ok(number),
+        }
+    }
+
+    /// Holds up the request that is to be late.
+    async fn wait(&self, number: u64) {
+        if number == self.faults.delay_at && !self.calm.load(Ordering::Relaxed) {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Loses the answer to the request that is to be cut.
+    fn answer<T>(&self, number: u64, answer: T) -> Result<T> {
+        match number == self.faults.cut_at && !self.calm.load(Ordering::Relaxed) {
+            true => Err(broken("the answer was lost")),
+            false => Ok(answer),
         }
     }
 }
@@ -91,9 +117,10 @@ impl fmt::Display for FlakyStore {
 #[async_trait]
 impl ObjectStore for FlakyStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        self.check("put", self.faults.put)?;
+        let number = self.check("put", self.faults.put)?;
+        self.wait(number).await;
         let is_conditional = matches!(opts.mode, PutMode::Create);
-        let result = self.inner.put_opts(location, payload, opts).await?;
+        let result = self.answer(number, self.inner.put_opts(location, payload, opts).await?)?;
         if is_conditional && self.fails(self.faults.refused_retry) {
             let source = "simulated fault: the retry of a put that got in".into();
             return Err(object_store::Error::AlreadyExists { path: location.to_string(), source });
@@ -114,8 +141,9 @@ impl ObjectStore for FlakyStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.check("get", self.faults.read)?;
-        self.inner.get_opts(location, options).await
+        let number = self.check("get", self.faults.read)?;
+        self.wait(number).await;
+        self.answer(number, self.inner.get_opts(location, options).await?)
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -124,21 +152,29 @@ impl ObjectStore for FlakyStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        match self.check("delete", 0) {
+            Ok(_) => self.inner.delete_stream(locations),
+            Err(error) => futures::stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
+        match self.check("list", self.faults.read) {
+            Ok(_) => self.inner.list(prefix),
+            Err(error) => futures::stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.check("list", self.faults.read)?;
-        self.inner.list_with_delimiter(prefix).await
+        let number = self.check("list", self.faults.read)?;
+        self.answer(number, self.inner.list_with_delimiter(prefix).await?)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.check("copy", self.faults.put)?;
-        self.inner.copy_opts(from, to, options).await
+        let number = self.check("copy", self.faults.put)?;
+        self.wait(number).await;
+        self.inner.copy_opts(from, to, options).await?;
+        self.answer(number, ())
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {

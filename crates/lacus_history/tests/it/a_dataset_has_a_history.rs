@@ -2,96 +2,36 @@
 
 use std::sync::Arc;
 
-use lacus_history::{
-    Choice, Combined, Conflict, FastForward, HistoryError, Record, State, Timeline, merge_message,
-};
+use lacus_history::{Choice, Combined, Conflict, HistoryError, State, Timeline, merge_message};
 use lacus_io::{Store, World};
-use lacus_layout::{Value, Wish};
-use lacus_table::{At, Content, Put, Read, Table, WriteOptions};
-use lacus_tensor::{DType, ErrorKind, Index, Shape, Tensor};
+use lacus_table::{At, Content, Table};
+use lacus_tensor::ErrorKind;
 
-fn options() -> WriteOptions {
-    WriteOptions { author: Some("ada".into()), ..WriteOptions::default() }
-}
+use crate::tables::{branch, get, merge, options, put, record, stop, store_over, write};
 
-fn record(message: &str) -> Record {
-    Record { message: message.into(), author: Some("ada".into()), ..Record::default() }
-}
-
-fn numbers(values: &[i64]) -> Tensor {
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let mut tensor = Tensor::zeros(DType::I64, Shape::new(vec![values.len() as u64]).unwrap()).unwrap();
-    tensor.bytes_mut().copy_from_slice(&bytes);
-    tensor
-}
-
-async fn put(table: &mut Table, name: &str, values: &[i64]) {
-    let tensor = numbers(values);
-    // Chunks of two elements, so that regions are small.
-    let wish = Wish { chunk_shape: Some(vec![2]), layout: Some("FTSF".into()), ..Wish::default() };
-    let value = Value::Dense(tensor.as_ref());
-    table.put(vec![Put { name: name.into(), value, wish, metadata: None }], &options()).await.unwrap();
-}
-
-async fn write(table: &mut Table, name: &str, at: i64, value: i64) {
-    let values = numbers(&[value]);
-    let index = [Index::Slice { start: Some(at), stop: Some(at + 1), step: None }];
-    table.write_region(name, &index, values.as_ref(), &options()).await.unwrap();
-}
-
-async fn get(table: &Table, name: &str) -> Vec<i64> {
-    let Read::Dense(tensor) = table.read(name, &[]).await.unwrap() else { panic!() };
-    tensor.bytes().chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect()
-}
-
-struct World2 {
+struct Begun {
     timeline: Timeline,
     main: Table,
     _directory: Option<tempfile::TempDir>,
 }
 
-async fn begin(local: bool, name: &str) -> World2 {
+async fn begin(local: bool) -> Begun {
     let (store, directory) = match local {
         true => {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("ds");
             (Store::open(path.to_str().unwrap(), &Default::default()).unwrap(), Some(directory))
         }
-        false => {
-            let url = url::Url::parse(&format!("memory:///{name}/")).unwrap();
-            (Store::over(url, Arc::new(object_store::memory::InMemory::new())).unwrap(), None)
-        }
+        false => (store_over(Arc::new(object_store::memory::InMemory::new())), None),
     };
     let world = World::real();
     let main = Table::create(store.clone(), world.clone()).await.unwrap();
-    World2 { timeline: Timeline::new(store, world), main, _directory: directory }
-}
-
-fn stop(_: &Conflict) -> Choice {
-    Choice::Stop
-}
-
-async fn branch(timeline: &Timeline, name: &str, from: &str) -> Table {
-    let (id, commit) = timeline.resolve_commit("main", from).await.unwrap();
-    timeline.create_branch(name, (id, &commit)).await.unwrap();
-    timeline.open(name, None).await.unwrap().table
-}
-
-async fn merge(
-    timeline: &Timeline,
-    into: &str,
-    table: &mut Table,
-    theirs: &str,
-    decide: &mut (dyn FnMut(&Conflict) -> Choice + Send),
-) -> Result<Combined, HistoryError> {
-    let (id, commit) = timeline.resolve_commit(into, theirs).await?;
-    let record = record(&merge_message(theirs, into));
-    timeline.merge(into, table, (id, &commit), &record, FastForward::Allowed, decide, &options()).await
+    Begun { timeline: Timeline::new(store, world), main, _directory: directory }
 }
 
 async fn a_whole_story(local: bool) {
-    let World2 { timeline, mut main, _directory } = begin(local, "story").await;
-    put(&mut main, "x", &[0; 8]).await;
+    let Begun { timeline, mut main, _directory } = begin(local).await;
+    put(&mut main, "x", &[0; 8]).await.unwrap();
     let status = timeline.status("main").await.unwrap();
     assert_eq!((status.draft.len(), status.head.is_none()), (1, true));
     let first = timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
@@ -100,13 +40,13 @@ async fn a_whole_story(local: bool) {
     assert!(timeline.status("main").await.unwrap().draft.is_empty());
 
     // Two lines of work, on different places of one array.
-    let mut dev = branch(&timeline, "dev", "main").await;
+    let mut dev = branch(&timeline, "dev", "main").await.unwrap();
     assert_eq!(get(&dev, "x").await, [0; 8]);
-    write(&mut dev, "x", 0, 1).await;
-    put(&mut dev, "y", &[5, 6]).await;
+    write(&mut dev, "x", 0, 1).await.unwrap();
+    put(&mut dev, "y", &[5, 6]).await.unwrap();
     timeline.commit("dev", &mut dev, &record("on dev"), false).await.unwrap();
     assert_eq!(get(&main, "x").await, [0; 8]);
-    write(&mut main, "x", 7, 9).await;
+    write(&mut main, "x", 7, 9).await.unwrap();
     timeline.commit("main", &mut main, &record("on main"), false).await.unwrap();
 
     let listed = timeline.list_branches("main").await.unwrap();
@@ -130,9 +70,9 @@ async fn a_whole_story(local: bool) {
     assert_eq!(timeline.tip("dev").await.unwrap().head, Some(merged.id));
 
     // The same place on both sides is a conflict, and nothing changes.
-    write(&mut dev, "x", 3, 30).await;
+    write(&mut dev, "x", 3, 30).await.unwrap();
     timeline.commit("dev", &mut dev, &record("dev again"), false).await.unwrap();
-    write(&mut main, "x", 2, 20).await;
+    write(&mut main, "x", 2, 20).await.unwrap();
     timeline.commit("main", &mut main, &record("main again"), false).await.unwrap();
     let before = main.version();
     let error = merge(&timeline, "main", &mut main, "dev", &mut stop).await.unwrap_err();
@@ -167,9 +107,9 @@ async fn a_whole_story(local: bool) {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("merge"), "{error}");
-    write(&mut main, "x", 5, 50).await;
+    write(&mut main, "x", 5, 50).await.unwrap();
     let mistake = timeline.commit("main", &mut main, &record("a mistake"), false).await.unwrap();
-    write(&mut main, "x", 0, 2).await;
+    write(&mut main, "x", 0, 2).await.unwrap();
     timeline.commit("main", &mut main, &record("not a mistake"), false).await.unwrap();
     let commit = timeline.commits().read(&mistake.id).await.unwrap();
     timeline
@@ -192,7 +132,7 @@ async fn a_whole_story(local: bool) {
     assert!(matches!(&x.content, Content::Chunks { changed } if changed.len() == 1));
 
     // Publish: a branch that borrows nothing.
-    let mut late = branch(&timeline, "late/one", "main").await;
+    let mut late = branch(&timeline, "late/one", "main").await.unwrap();
     assert!(late.borrowed_files().0 > 0);
     timeline.publish("late/one", &options()).await.unwrap();
     late.refresh().await.unwrap();
@@ -224,22 +164,22 @@ async fn a_story_in_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_is_one_commit_or_nothing() {
-    let World2 { timeline, mut main, _directory } = begin(true, "").await;
-    put(&mut main, "x", &[0; 4]).await;
+    let Begun { timeline, mut main, _directory } = begin(true).await;
+    put(&mut main, "x", &[0; 4]).await.unwrap();
     timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
     let mut other = timeline.open("main", None).await.unwrap().table;
 
     main.begin().unwrap();
-    put(&mut main, "a", &[1, 2]).await;
-    write(&mut main, "x", 0, 7).await;
-    write(&mut main, "x", 1, 8).await;
-    put(&mut main, "a", &[3, 4]).await;
+    put(&mut main, "a", &[1, 2]).await.unwrap();
+    write(&mut main, "x", 0, 7).await.unwrap();
+    write(&mut main, "x", 1, 8).await.unwrap();
+    put(&mut main, "a", &[3, 4]).await.unwrap();
     assert_eq!(get(&main, "x").await, [7, 8, 0, 0]);
     other.refresh().await.unwrap();
     assert_eq!(get(&other, "x").await, [0; 4]);
     assert!(!other.contains("a"));
     // Somebody else writes elsewhere meanwhile.
-    write(&mut other, "x", 3, 9).await;
+    write(&mut other, "x", 3, 9).await.unwrap();
     let done = timeline.commit_transaction("main", &mut main, &record("both"), &options()).await.unwrap();
     let done = done.unwrap();
     other.refresh().await.unwrap();
@@ -251,15 +191,15 @@ async fn a_transaction_is_one_commit_or_nothing() {
     );
 
     main.begin().unwrap();
-    write(&mut main, "x", 0, 100).await;
+    write(&mut main, "x", 0, 100).await.unwrap();
     main.abandon().await;
     assert_eq!(get(&main, "x").await, [7, 8, 0, 9]);
 
     // The same place: a conflict, and nothing of the transaction stays.
     main.begin().unwrap();
-    put(&mut main, "b", &[1]).await;
-    write(&mut main, "x", 0, 100).await;
-    write(&mut other, "x", 1, 200).await;
+    put(&mut main, "b", &[1]).await.unwrap();
+    write(&mut main, "x", 0, 100).await.unwrap();
+    write(&mut other, "x", 1, 200).await.unwrap();
     let clash =
         timeline.commit_transaction("main", &mut main, &record("late"), &options()).await.unwrap_err();
     assert_eq!(clash.kind(), ErrorKind::Conflict, "{clash}");
@@ -270,10 +210,10 @@ async fn a_transaction_is_one_commit_or_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_references_are_named() {
-    let World2 { timeline, mut main, _directory } = begin(false, "bad").await;
+    let Begun { timeline, mut main, _directory } = begin(false).await;
     let (none, _) = (timeline.resolve_commit("main", "main").await.unwrap_err(), ());
     assert_eq!(none.kind(), ErrorKind::NotFound, "{none}");
-    put(&mut main, "x", &[0; 4]).await;
+    put(&mut main, "x", &[0; 4]).await.unwrap();
     let first = timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
     let commit = timeline.commits().read(&first.id).await.unwrap();
     timeline.create_branch("experiment", (first.id, &commit)).await.unwrap();

@@ -3,6 +3,8 @@
 mod a_commit_never_changes;
 mod a_dataset_has_a_history;
 mod a_revision_names_one_state;
+mod faults_leave_before_or_after;
 mod support;
+mod tables;
 mod tags_stay;
 mod walks_follow_the_graph;
