@@ -51,9 +51,8 @@ pub(crate) async fn cells_are_same(
     if old != new {
         return Ok(false);
     }
-    if checks(&sides[0], name).await?.is_some_and(|checks| !checks.is_empty())
-        && checks(&sides[0], name).await? == checks(&sides[1], name).await?
-    {
+    let old_checks = checks(&sides[0], name).await?;
+    if old_checks.is_some() && old_checks == checks(&sides[1], name).await? {
         return Ok(true);
     }
     if old > MAX_CELLS {

@@ -23,6 +23,9 @@ const GROUP_SAMPLES: usize = 16 << 10;
 /// or text that was written again counts as changed.
 const LOOK_FACTOR: u64 = 2;
 
+/// A file this small is always looked into: an object store charges the same for less.
+const SMALL_FILE_BYTES: u64 = 64 << 10;
+
 /// What became of the samples of a column. `deleted` are the rows that only the earlier state has.
 pub(crate) async fn compare_samples(
     sides: &[Side<'_>; 2],
@@ -39,11 +42,12 @@ pub(crate) async fn compare_samples(
     if form != Form::Data {
         let files = || sides.iter().flat_map(|side| side.own.of(name));
         let written = files().filter(|own| !own.is_shared).map(file_bytes).sum::<u64>();
-        let needed = files().filter(|own| own.is_shared).map(|own| look_bytes(own, name, form)).sum::<u64>();
+        let large = files().filter(|own| is_large(own));
+        let needed = large.map(|own| look_bytes(own, name, form)).sum::<u64>();
         if needed > written.saturating_mul(LOOK_FACTOR) {
             for (side, index) in sides.iter().zip([&old, &new]) {
                 let files = side.own.of(name);
-                let costly = ids_of(index, |file| files.get(file as usize).is_some_and(|own| own.is_shared));
+                let costly = ids_of(index, |file| files.get(file as usize).is_some_and(is_large));
                 updated |= &costly & &unsure;
             }
             unsure -= &updated;
@@ -74,6 +78,10 @@ fn ids_of(index: &ColumnIndex, is_wanted: impl Fn(u32) -> bool) -> RoaringTreema
         ids.insert_range(segment.first_id..segment.first_id + segment.count);
     }
     ids
+}
+
+fn is_large(own: &OwnFile) -> bool {
+    own.is_shared && file_bytes(own) > SMALL_FILE_BYTES
 }
 
 fn file_bytes(own: &OwnFile) -> u64 {
