@@ -57,10 +57,12 @@ pub async fn is_ancestor(
         if next.id == *ancestor {
             return Ok(true);
         }
-        if next.commit.generation < least {
-            return Ok(false);
+        // Others of its generation may wait before it; what they come from is below.
+        match next.commit.generation.cmp(&least) {
+            Ordering::Less => return Ok(false),
+            Ordering::Equal => {}
+            Ordering::Greater => walk.go_on(&next, 0).await?,
         }
-        walk.go_on(&next, 0).await?;
     }
     Ok(false)
 }

@@ -35,7 +35,7 @@ async fn main_is_there_from_the_start() {
     let (store, world) = (store(Arc::new(InMemory::new())), seeded_world(1));
     let main = get(&store, "main").await.unwrap();
     assert_eq!((main.branch(), main.path()), (&BranchRef::main(), None));
-    assert_eq!(list(&store).await.unwrap(), [main.clone()]);
+    assert_eq!(list(&store).await.unwrap(), std::slice::from_ref(&main));
     assert_eq!(names(&store).await.unwrap(), ["main"]);
     let moved = step(&store, &world, &main, id("a")).await.unwrap();
     assert_eq!(get(&store, "main").await.unwrap(), moved);

@@ -540,8 +540,8 @@ impl Oracle<'_> {
 
     fn merge(&mut self) -> State {
         let (base, ours, theirs) = (self.base, self.ours, self.theirs);
-        let mut merged = State::default();
-        merged.meta = self.three_way(base.meta, ours.meta, theirs.meta, || About::Metadata(None));
+        let meta = self.three_way(base.meta, ours.meta, theirs.meta, || About::Metadata(None));
+        let mut merged = State { meta, ..State::default() };
         for row in 0..PLACES {
             let has = |state: &State| state.rows.contains(&row);
             let stays = match (has(base), has(ours), has(theirs)) {

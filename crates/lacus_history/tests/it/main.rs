@@ -4,6 +4,8 @@ mod a_commit_never_changes;
 mod a_dataset_has_a_history;
 mod a_revision_names_one_state;
 mod faults_leave_before_or_after;
+mod histories_do_what_a_model_does;
+mod refs_on_a_file_system;
 mod support;
 mod tables;
 mod tags_stay;
