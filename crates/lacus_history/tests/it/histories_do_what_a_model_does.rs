@@ -12,8 +12,8 @@ use lacus_tensor::ErrorKind;
 use object_store::memory::InMemory;
 
 use crate::tables::{
-    Content, add_labels, append, branch, content, delete_row, merge, options, put, record, relabel, store_over,
-    write,
+    Content, add_labels, append, branch, content, delete_row, merge, options, put, record, relabel,
+    store_over, write,
 };
 
 /// Elements of an array, and of a chunk of it.
@@ -237,8 +237,7 @@ impl Run {
     }
 
     async fn commit(&mut self, writer: &mut Writer) {
-        let result =
-            self.timeline.commit(&writer.branch, &mut writer.table, &record("work"), false).await;
+        let result = self.timeline.commit(&writer.branch, &mut writer.table, &record("work"), false).await;
         let line = self.model.branches.get_mut(&writer.branch).unwrap();
         match result {
             Ok(done) => {
@@ -286,9 +285,9 @@ impl Run {
     async fn merge(&mut self, writer: &mut Writer) {
         let theirs = self.pick(self.model.branches.keys().cloned()).unwrap();
         let choice = [Choice::Stop, Choice::Ours, Choice::Theirs][self.dice.below(3) as usize];
-        let result =
-            merge(&self.timeline, &writer.branch, &mut writer.table, &theirs, &mut |_| choice).await;
-        let (ours, theirs) = (self.model.branches[&writer.branch].clone(), self.model.branches[&theirs].clone());
+        let result = merge(&self.timeline, &writer.branch, &mut writer.table, &theirs, &mut |_| choice).await;
+        let (ours, theirs) =
+            (self.model.branches[&writer.branch].clone(), self.model.branches[&theirs].clone());
         let (Some(our_head), Some(their_head)) = (ours.head, theirs.head) else { return };
         if ours.draft {
             let error = result.unwrap_err();
@@ -400,7 +399,9 @@ impl Run {
         let line = self.model.branches[&writer.branch].clone();
         if line.draft {
             let (timeline, table) = (&self.timeline, &mut writer.table);
-            assert!(timeline.discard(&writer.branch, table, Some("ada"), false, &options()).await.unwrap() > 0);
+            assert!(
+                timeline.discard(&writer.branch, table, Some("ada"), false, &options()).await.unwrap() > 0
+            );
             let now = self.model.commits[&line.head.unwrap()].0.clone();
             *self.line(&writer.branch) = Line { now, head: line.head, draft: false };
             return;
