@@ -155,7 +155,12 @@ impl Run {
         if !self.dice.one_in(3) {
             writer.table.refresh().await.unwrap();
         }
-        match self.dice.below(20) {
+        let roll = self.dice.below(20);
+        if std::env::var_os("LACUS_TRACE").is_some() {
+            let (branch, version) = (&writer.branch, writer.table.version());
+            eprintln!("roll {roll} on {branch} at version {version}: {:?}", self.model.branches[branch]);
+        }
+        match roll {
             0..=7 => self.write(&mut writer).await,
             8..=10 => self.commit(&mut writer).await,
             11 => self.branch().await,
@@ -228,6 +233,9 @@ impl Run {
         let mut now = self.line(&writer.branch).now.clone();
         match self.write_once(&mut writer.table, &mut now).await {
             Ok(wrote) => {
+                if std::env::var_os("LACUS_TRACE").is_some() {
+                    eprintln!("  wrote {wrote}: {now:?}");
+                }
                 let line = self.line(&writer.branch);
                 line.now = now;
                 line.draft |= wrote;
@@ -341,6 +349,9 @@ impl Run {
         let result = timeline
             .revert(&writer.branch, &mut writer.table, (id, &commit), &record, &mut stop, &options())
             .await;
+        if std::env::var_os("LACUS_TRACE").is_some() {
+            eprintln!("  revert {id} of {parents:?}: {result:?}");
+        }
         if line.draft || parents.len() != 1 {
             assert!(matches!(result.unwrap_err(), HistoryError::Refused { .. }));
             return;
