@@ -97,12 +97,7 @@ pub(crate) async fn open_at(
         (None, Some(version), _) => At::Version(*version),
         (None, None, Some(time)) => At::Time(*time),
     };
-    // Main is where it always was: nothing needs to be looked up.
-    let table = match branch {
-        MAIN => timeline.table("", at).await?,
-        other => timeline.pinned(other, at).await?.table,
-    };
-    Ok(pinned(table, None))
+    Ok(pinned(timeline.pinned(branch, at).await?.table, None))
 }
 
 impl Handle {
