@@ -59,9 +59,10 @@ class HistoryEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """Where a branch stands."""
+    """Where a branch stands; or a handle that stays at one state, and has no draft."""
 
-    branch: str
+    #: None for a handle that is on no branch.
+    branch: str | None
     #: Its newest commit; None before the first.
     head: Commit | None
     #: Its newest version.
@@ -78,6 +79,8 @@ class Status:
 
     def __repr__(self) -> str:
         head = "no commit yet" if self.head is None else f"at {self.head.short_id} {self.head.summary!r}"
+        if self.branch is None:
+            return f"<lacus.Status on no branch, {f'at version {self.version}' if self.head is None else head}>"
         lines = [f"<lacus.Status on branch {self.branch!r}, {head}>"]
         if self.clean:
             return "\n".join([*lines, "  nothing to commit"])
@@ -173,6 +176,10 @@ class Historic:
           draft of 1 version: 1 tensor
             labels  column  3 samples updated
         """
+        if self.branch is None:
+            _, _, commit = self._history.place()
+            at = None if commit is None else Commit._of(self._history.resolve(commit))
+            return Status(None, at, self._native.version, [], Diff((False, [], [], []), lambda: self.diff()._both()))
         branch, head, version, draft, difference = self._history.status()
         return Status(
             branch=branch,

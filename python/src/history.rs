@@ -192,9 +192,14 @@ async fn state(
     at: &Option<AtArguments>,
     otherwise: State,
 ) -> Result<(Table, Option<CommitId>), HistoryError> {
-    match at {
-        None => Ok((timeline.state_of(&place.branch, &otherwise).await?, None)),
-        Some(at) => {
+    match (at, place.commit) {
+        // One that stays at a commit is on top of nothing else.
+        (None, Some(id)) => {
+            let commit = timeline.commits().read(&id).await?;
+            Ok((timeline.state(&id, &commit).await?, Some(id)))
+        }
+        (None, None) => Ok((timeline.state_of(&place.branch, &otherwise).await?, None)),
+        (Some(at), _) => {
             let (mut table, found) = open_at(timeline, &place.branch, at).await?;
             table.set_read_only();
             Ok((table, found.commit))

@@ -127,6 +127,7 @@ def test_a_whole_story(place: Place) -> None:
     now = datetime.datetime.now()
     assert place.open(at=now)["x"][7] == place.open(at=now.isoformat())["x"][7] == 9
     main.checkout("v1")
+    assert main.status().clean and "on no branch, at " + first[:10] in repr(main.status()) and not main.diff()
     assert main.branch is None and main["x"][7] == 0 and main.log()[0].id == first
     main.checkout("main")
     assert main["x"][7] == 9
