@@ -527,8 +527,10 @@ def _commit_many(url: str, name: str, count: int, barrier: Any) -> None:
     ds = lacus.open(url)
     barrier.wait()
     for i in range(count):
-        with ds.transaction(f"{name} {i}"):
+        with ds.transaction(f"{name} {i}") as tx:
             ds.put(f"{name}/{i}", np.full(5, i))
+        # The id is that of its own commit, whoever else made one meanwhile.
+        assert tx.id is not None and ds.log(tx.id, 1)[0].message == f"{name} {i}"
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
