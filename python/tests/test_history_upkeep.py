@@ -70,9 +70,31 @@ def test_a_check_tells_damage(worked: lacus.Dataset) -> None:
     report = worked.check()
     assert report.healthy and (report.branches, report.tags) == (1, 1) and report.commits >= 2
     assert report.verified_bytes > 0 and "healthy" in repr(report)
-    largest = max((path for path in Path(worked.url).glob("data/*.parquet")), key=lambda path: path.stat().st_size)
-    damaged = bytearray(largest.read_bytes())
-    damaged[len(damaged) // 3] ^= 1
-    largest.write_bytes(damaged)
+    # Every large file, whichever of them the newest version has.
+    for path in Path(worked.url).glob("data/*.parquet"):
+        if path.stat().st_size > 8000:
+            damage(path)
     report = lacus.open(worked.url).check()
-    assert not report.healthy and "damaged" in repr(report)
+    assert not report.healthy and "damaged" in repr(report) and '"x"' in report.damage[0][0]
+
+
+@pytest.mark.xfail(reason="a check verifies checksums of what branches have now, not of what only tags and older commits have")
+def test_a_check_tells_damage_of_what_only_a_tag_has(ds: lacus.Dataset) -> None:
+    ds.put("x", np.arange(1000), compression=None)
+    (only,) = Path(ds.url).glob("data/*.parquet")
+    ds.commit("First")
+    ds.tag("v1")
+    ds.put("x", np.zeros(3), compression=None)
+    ds.commit("Second")
+    assert ds.check().healthy
+    damage(only)
+    with pytest.raises(lacus.CorruptError):
+        lacus.open(ds.url, at="v1")["x"][...]
+    assert not lacus.open(ds.url).check().healthy
+
+
+def damage(path: Path) -> None:
+    """Turns one bit of a file."""
+    found = bytearray(path.read_bytes())
+    found[len(found) // 3] ^= 1
+    path.write_bytes(found)
