@@ -8,14 +8,19 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
+from .branches import Branches, BranchInfo, Tags
 from .column import Column
-from .dataset import CompactReport, Dataset, ExtendReport, HistoryEntry, Summary, create, delete, exists, open
+from .commit import Commit, LineageStep, Shown
+from .conflict import Conflict
+from .dataset import CompactReport, Dataset, ExtendReport, Summary, create, delete, exists, open
+from .diff import Change, Diff, TensorDiff
 from .errors import (
     ConflictError,
     CorruptError,
     InternalError,
     InvalidError,
     LacusError,
+    MergeConflictError,
     NotFoundError,
     OutOfBoundsError,
     UnavailableError,
@@ -31,35 +36,55 @@ from .exchange import (
     from_webdataset,
 )
 from .group import Group
+from .history import HistoryEntry, Merged, Status
 from .rows import Rows
 from .sample import Link, Sample, link, read
 from .sparse import SparseTensor
 from .tensor import Tensor
+from .transaction import Transaction
 from .transform import MapReport
+from .upkeep import CheckReport, ExpireReport, GcReport
 from .writer import Writer
 
 __all__ = [
+    "BranchInfo",
+    "Branches",
+    "Change",
+    "CheckReport",
     "Column",
+    "Commit",
     "CompactReport",
+    "Conflict",
     "ConflictError",
     "CorruptError",
     "Dataset",
+    "Diff",
     "ExchangeReport",
+    "ExpireReport",
     "ExtendReport",
+    "GcReport",
     "Group",
     "HistoryEntry",
     "InternalError",
     "InvalidError",
     "LacusError",
+    "LineageStep",
     "Link",
     "MapReport",
+    "MergeConflictError",
+    "Merged",
     "NotFoundError",
     "OutOfBoundsError",
     "Rows",
     "Sample",
+    "Shown",
     "SparseTensor",
+    "Status",
     "Summary",
+    "Tags",
     "Tensor",
+    "TensorDiff",
+    "Transaction",
     "UnavailableError",
     "Writer",
     "create",

@@ -198,13 +198,13 @@ class Column:
 
     def __iter__(self) -> Iterator[Any]:
         """All samples of the version there is now, read in batches."""
-        return self._batches(self._dataset.version, len(self))
+        dataset = self._dataset._steady()
+        return self._batches(dataset, dataset._state(), len(self))
 
-    def _batches(self, version: int, count: int) -> Iterator[Any]:
-        dataset = self._dataset
+    def _batches(self, dataset: Dataset, state: tuple[str, int, str, str | None], count: int) -> Iterator[Any]:
         for start in range(0, count, ROWS_AT_ONCE):
             # The loop may write, which moves the handle and may renumber rows.
-            dataset = dataset._at(version)
+            dataset = dataset._at(state)
             yield from dataset._column(self._name)[start : start + ROWS_AT_ONCE]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

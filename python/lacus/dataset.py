@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,16 +14,20 @@ from . import _dtypes, _native
 from ._arrays import sizes
 from ._display import SHOWN, columns_text, dataset_html, dataset_text, size_text
 from ._native import Dataset as NativeDataset
+from ._native import History as NativeHistory
 from ._native import Rows as NativeRows
 from ._native import TensorInfo
 from ._values import by_name, listed, native
 from ._wish import Wish, wish
 from .column import Column, positions_of
-from .errors import InvalidError, NotFoundError
+from .commit import when
+from .errors import InvalidError
 from .exchange import ExchangeReport, export_from, import_into
 from .group import Group
+from .history import Historic, HistoryEntry, State, moment
 from .rows import Rows, read_rows
 from .tensor import Tensor, metadata_text, quoted
+from .transaction import Transaction
 from .transform import MapReport, check_map, map_rows
 from .writer import Writer
 
@@ -55,14 +58,14 @@ def create(url: Url, *, storage_options: StorageOptions | None = None) -> Datase
     Raises:
         ConflictError: there is a dataset, or something else, at the URL already.
     """
-    return Dataset._of(NativeDataset.create(_absolute(url), _options(storage_options)), "main")
+    return Dataset._of(NativeDataset.create(_absolute(url), _options(storage_options)))
 
 
 def open(
     url: Url,
     *,
     branch: str = "main",
-    at: int | float | str | datetime.date | np.datetime64 | None = None,
+    at: State | None = None,
     read_only: bool = False,
     storage_options: StorageOptions | None = None,
 ) -> Dataset:
@@ -70,21 +73,25 @@ def open(
 
     Args:
         url: where it is; see :func:`create`.
-        branch: the branch to open, which is writable and moves. There is only ``"main"``.
-        at: a version to look at instead, pinned and read-only: its number, or a time, which means the newest
-            version made at or before it. A time is a ``datetime``, an ISO 8601 string or seconds since 1970 as
-            a ``float``; one without a time zone is local time.
+        branch: the branch to open, which is writable and moves.
+        at: a state to look at instead, pinned and read-only. As text, a branch, a tag, a commit's id or the beginning of it,
+            steps back from these (``"main~2"``), or a version; as a number, a version of the branch; or a time, which means
+            the newest version of the branch made at or before it. A time is a ``datetime``, an ISO 8601 string or seconds
+            since 1970 as a ``float``; one without a time zone is local time.
         read_only: refuses writes.
         storage_options: see :func:`create`.
 
     Raises:
-        NotFoundError: there is no dataset at the URL, or no such branch, version or time in it.
+        NotFoundError: there is no dataset at the URL, or no such branch, commit, version or time in it.
+
+    >>> lacus.open("photos")                        # the tip of main
+    >>> lacus.open("photos", branch="fix/labels")   # the tip of a branch
+    >>> lacus.open("photos", at="v1.0")             # what a tag names
+    >>> lacus.open("photos", at="main~2"), lacus.open("photos", at=17), lacus.open("photos", at="2026-01-31")
     """
-    if branch != "main":
-        raise NotFoundError(f'no branch {branch!r}; there is only "main"')
-    version, time_millis = _moment(at)
-    opened = NativeDataset.open(_absolute(url), _options(storage_options), version, time_millis, read_only)
-    return Dataset._of(opened, branch)
+    if not isinstance(branch, str):
+        raise InvalidError(f"branch: a name is expected, found {branch!r}")
+    return Dataset._of(NativeDataset.open(_absolute(url), _options(storage_options), branch, moment(at), read_only))
 
 
 def exists(url: Url, *, storage_options: StorageOptions | None = None) -> bool:
@@ -99,22 +106,6 @@ def delete(url: Url, *, storage_options: StorageOptions | None = None) -> None:
         NotFoundError: there is no dataset at the URL.
     """
     _native.delete(_absolute(url), _options(storage_options))
-
-
-@dataclasses.dataclass(frozen=True)
-class HistoryEntry:
-    """One version of a dataset."""
-
-    version: int
-    #: When it was made, in UTC.
-    time: datetime.datetime
-    author: str
-    #: What was done: ``"PUT"``, ``"WRITE REGION"``, …
-    operation: str
-    #: Facts about it, such as the names of the tensors.
-    detail: dict[str, Any]
-    #: Whether it was made safe against power loss.
-    durable: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,13 +161,15 @@ class Summary:
         return columns_text(self)
 
 
-class Dataset:
+class Dataset(Historic):
     """Columns of samples that share rows, and named arrays, at a URL. Got by :func:`lacus.create` or
     :func:`lacus.open`.
 
-    Every write is one commit: whole or not at all, visible at once to others, safe against a killed process,
+    Every write is one version: whole or not at all, visible at once to others, safe against a killed process,
     and with ``durable=True`` against power loss too. A handle stays at the version it read until its own
-    next write or ``refresh()``. It can be used by several threads, and by a forked child.
+    next write or ``refresh()``. It can be used by several threads, and by a forked child. ``ds.commit(message)`` gives the
+    newest version a name; see :meth:`checkout`, :meth:`merge`, :meth:`diff` and :meth:`transaction` for what can be done
+    with history.
 
     Handles pickle as where they look: an unpickled one is pinned to the version, and read-only. Storage
     options, and the credentials in them, are part of the pickle.
@@ -196,10 +189,14 @@ class Dataset:
     array([4, 6])
     """
 
-    __slots__ = ("_native", "_rows", "_branch", "_links", "__weakref__")
+    __slots__ = ("_native", "_rows", "_history", "_transaction", "_is_private", "_links", "__weakref__")
     _native: NativeDataset
     _rows: NativeRows
-    _branch: str
+    _history: NativeHistory
+    #: The one that is open.
+    _transaction: Transaction | None
+    #: Whether this is what a transaction saw, which nobody else can open.
+    _is_private: bool
     #: Where links may lead besides: roots, and the options of their stores.
     _links: list[tuple[str, dict[str, str]]]
 
@@ -207,13 +204,22 @@ class Dataset:
         raise TypeError("datasets are made by lacus.create and lacus.open")
 
     @classmethod
-    def _of(cls, found: NativeDataset, branch: str) -> Dataset:
+    def _of(cls, found: NativeDataset, links: Sequence[tuple[str, dict[str, str]]] = ()) -> Dataset:
         made = cls.__new__(cls)
         made._native = found
         made._rows = found.rows()
-        made._branch = branch
+        made._history = found.timeline()
+        made._transaction = None
+        made._is_private = False
         made._links = []
+        for root, of_store in links:
+            made._rows.allow_links(root, of_store)
+            made._links.append((root, of_store))
         return made
+
+    def _beside(self, found: NativeDataset) -> Dataset:
+        """A handle on another state of this dataset, which follows the same links."""
+        return Dataset._of(found, self._links)
 
     # What is there.
 
@@ -279,13 +285,24 @@ class Dataset:
             raise InvalidError(f"one row is expected, found {row!r}")
         return positions[0]
 
-    def _at(self, version: int) -> Dataset:
-        """This handle while it is at a version, afterwards one that stays there."""
-        return self if self.version == version else self._pinned(version)
+    def _state(self) -> tuple[str, int, str, str | None]:
+        """What this handle sees: the directory of a table and its version; and the branch and commit it is known as."""
+        branch, _, commit = self._history.place()
+        return self._native.directory(), self.version, branch, commit
 
-    def _pinned(self, version: int) -> Dataset:
-        """A handle that stays at a version."""
-        return _reopened(self.url, self._branch, version, self._native.options, self._links)
+    def _at(self, state: tuple[str, int, str, str | None]) -> Dataset:
+        """This handle while it sees a state, afterwards one that stays there."""
+        return self if self._state()[:2] == state[:2] else _reopened(self.url, state, self._native.options, self._links)
+
+    def _steady(self) -> Dataset:
+        """A handle whose states can be opened again: inside a transaction, one that stays at what there is now."""
+        return self if self._transaction is None else self._frozen()
+
+    def _frozen(self) -> Dataset:
+        """A handle that stays at what there is now."""
+        made = self._beside(self._native.frozen())
+        made._is_private = self._is_private or self._transaction is not None
+        return made
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -293,7 +310,8 @@ class Dataset:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The rows of the version there is now, as dicts, read in batches; arrays, which have none, are in ``keys()``."""
-        return read_rows(self, list(range(len(self))))
+        steady = self._steady()
+        return read_rows(steady, list(range(len(steady))))
 
     def group(self, name: str) -> Group:
         """The tensors whose names begin with ``name/``."""
@@ -453,7 +471,7 @@ class Dataset:
         that was replaced."""
         options = _options(storage_options)
         self._rows.materialize(_absolute(url), options, durable)
-        return Dataset._of(NativeDataset.open(_absolute(url), options, None, None, False), "main")
+        return Dataset._of(NativeDataset.open(_absolute(url), options, "main", moment(None), False))
 
     def import_from(self, source: Url, kind: str | None = None, **options: Any) -> ExchangeReport:
         """Imports samples: a folder of class subfolders, COCO, CSV, Parquet, WebDataset tars; or arrays of safetensors.
@@ -628,16 +646,8 @@ class Dataset:
         """The versions up to this one, newest first: who, when, what."""
         if limit is not None and limit < 0:
             raise InvalidError(f"limit: {limit} is negative")
-        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
         return [
-            HistoryEntry(
-                version=version,
-                time=epoch + datetime.timedelta(milliseconds=time_millis),
-                author=author,
-                operation=operation,
-                detail=json.loads(detail) or {},
-                durable=durable,
-            )
+            HistoryEntry(version, when(time_millis), author, operation, json.loads(detail) or {}, durable)
             for version, time_millis, author, operation, detail, durable in self._native.history(limit)
         ]
 
@@ -656,7 +666,8 @@ class Dataset:
             tensors = f"{rows}, {columns}{f', {tensors}' if count else ''}"
         stored = f", {size_text(sum(info.stored_bytes for info in infos))}" if 0 < count == len(infos) else ""
         mode = ", read-only" if self.read_only else ""
-        return f"<lacus.Dataset version {self.version}, {tensors}{stored}{mode} at {self.url}>"
+        branch = "" if self.branch in (None, "main") else f" of branch {self.branch!r}"
+        return f"<lacus.Dataset version {self.version}{branch}, {tensors}{stored}{mode} at {self.url}>"
 
     def __repr__(self) -> str:
         infos, count = self._native.infos(SHOWN)
@@ -676,17 +687,19 @@ class Dataset:
         return self.keys()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.url, self._branch, self.version, self._native.options, self._links)
+        if self._is_private or self._transaction is not None:
+            raise InvalidError("a dataset inside a transaction cannot be pickled: only this process sees what that wrote")
+        return _reopened, (self.url, self._state(), self._native.options, self._links)
 
 
 def _reopened(
-    url: str, branch: str, version: int, options: dict[str, str], links: Sequence[tuple[str, dict[str, str]]] = ()
+    url: str,
+    state: tuple[str, int, str, str | None],
+    options: dict[str, str],
+    links: Sequence[tuple[str, dict[str, str]]] = (),
 ) -> Dataset:
-    made = Dataset._of(NativeDataset.open(url, options, version, None, True), branch)
-    for root, of_store in links:
-        made._rows.allow_links(root, of_store)
-        made._links.append((root, of_store))
-    return made
+    directory, version, branch, commit = state
+    return Dataset._of(NativeDataset.reopen(url, options, directory, version, branch, commit), links)
 
 
 def _sample_shape(shape: Any, what: str) -> list[int | None]:
@@ -724,29 +737,6 @@ def _options(options: StorageOptions | None) -> dict[str, str]:
             raise InvalidError(f"storage_options: {key!r} must be text, a number, True or False")
         found[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
-
-
-def _moment(at: Any) -> tuple[int | None, int | None]:
-    """The version, or else the time in milliseconds since 1970, that `at` names."""
-    if at is None:
-        return None, None
-    if isinstance(at, bool):
-        raise InvalidError(f"at: {at} is neither a version nor a time")
-    if isinstance(at, (int, np.integer)):
-        if at < 0:
-            raise NotFoundError(f"no version {at}")
-        return int(at), None
-    try:
-        if isinstance(at, np.datetime64):
-            return None, int(at.astype("datetime64[ms]").astype(np.int64))
-        if isinstance(at, str):
-            at = datetime.datetime.fromisoformat(at.replace("Z", "+00:00"))
-        elif isinstance(at, datetime.date) and not isinstance(at, datetime.datetime):
-            at = datetime.datetime.combine(at, datetime.time())
-        seconds = at.timestamp() if isinstance(at, datetime.datetime) else float(at)
-        return None, int(seconds * 1000)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidError(f"at: expected a version number or a time, found {at!r}: {error}") from error
 
 
 def _column_name(name: Any) -> str:

@@ -4,12 +4,20 @@ Every exception is a :class:`LacusError`, and also one of the built-in exception
 ``except KeyError`` or ``except ValueError`` work as they do elsewhere.
 """
 
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .conflict import Conflict
+
 __all__ = [
     "ConflictError",
     "CorruptError",
     "InternalError",
     "InvalidError",
     "LacusError",
+    "MergeConflictError",
     "NotFoundError",
     "OutOfBoundsError",
     "UnavailableError",
@@ -38,6 +46,21 @@ class OutOfBoundsError(InvalidError, IndexError):
 
 class ConflictError(LacusError, RuntimeError):
     """Somebody else wrote the same thing first, or something is there already: refresh and try again."""
+
+
+class MergeConflictError(ConflictError):
+    """Both sides of a merge changed the same, and nobody said which counts. Nothing was changed."""
+
+    #: What is in conflict.
+    conflicts: list[Conflict]
+
+    def __init__(self, message: str, conflicts: str = "[]") -> None:
+        super().__init__(message)
+        self._listed = conflicts
+        self.conflicts = [Conflict._of(found) for found in json.loads(conflicts)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self._listed)
 
 
 class UnavailableError(LacusError, OSError):

@@ -23,17 +23,17 @@ class Rows:
     >>> for row in rows: row["images"], row["labels"]
     """
 
-    __slots__ = ("_dataset", "_positions", "_version")
+    __slots__ = ("_dataset", "_positions", "_state")
 
     def __init__(self, dataset: Dataset, positions: list[int]) -> None:
-        self._dataset = dataset
+        self._dataset = dataset._steady()
         self._positions = positions
-        self._version = dataset.version
+        self._state = self._dataset._state()
 
     @property
     def _source(self) -> Dataset:
         """The dataset at the version these rows are of."""
-        self._dataset = self._dataset._at(self._version)
+        self._dataset = self._dataset._at(self._state)
         return self._dataset
 
     @property
@@ -72,14 +72,16 @@ def read_rows(
     dataset: Dataset, positions: list[int], columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Rows of the version there is now as dicts, read in batches: one planned read for each column."""
-    return _read(dataset, dataset.version, positions, _names(dataset, columns))
+    return _read(dataset, dataset._state(), positions, _names(dataset, columns))
 
 
-def _read(dataset: Dataset, version: int, positions: list[int], names: list[str]) -> Iterator[dict[str, Any]]:
+def _read(
+    dataset: Dataset, state: tuple[str, int, str, str | None], positions: list[int], names: list[str]
+) -> Iterator[dict[str, Any]]:
     for start in range(0, len(positions), ROWS_AT_ONCE):
         some = positions[start : start + ROWS_AT_ONCE]
         # Whoever takes the rows may write, which moves the handle and may renumber rows.
-        dataset = dataset._at(version)
+        dataset = dataset._at(state)
         columns = [dataset._column(name)[some] for name in names]
         for values in zip(*columns, strict=True) if columns else (() for _ in some):
             yield dict(zip(names, values, strict=True))

@@ -74,7 +74,7 @@ def map_rows(
 ) -> MapReport:
     """See :meth:`Dataset.map`."""
     # Rows are read from the version there is now, also while results are written.
-    pinned = source._pinned(source.version)
+    pinned = source._frozen()
     target = source if into is None else into
     _make_columns(target, columns, pinned)
     failed: list[tuple[int, str]] = []

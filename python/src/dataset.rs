@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use lacus_history::CommitId;
 use lacus_io::World;
-use lacus_table::{At, Put, Table};
+use lacus_table::{Put, Table};
 use pyo3::prelude::*;
 
 use crate::convert::{WishArguments, dtype, json, shape};
 use crate::errors::{raise, raise_on};
-use crate::handle::{Handle, StorageOptions, store};
+use crate::handle::{AtArguments, Handle, Place, StorageOptions, store};
+use crate::history::History;
 use crate::rows::Rows;
 use crate::runtime::{Outcome, run_here};
 use crate::tensor::{Held, Tensor, TensorInfo};
@@ -25,6 +27,12 @@ type PutArguments<'py> = (String, Bound<'py, PyAny>, String, Option<String>);
 /// A version: number, time in milliseconds since 1970, author, operation, detail as JSON text, durable.
 type HistoryRow = (u64, i64, String, String, String, bool);
 
+impl Dataset {
+    pub(crate) fn over(handle: Handle) -> Dataset {
+        Dataset { handle: Arc::new(handle) }
+    }
+}
+
 fn checked<T>(py: Python<'_>, outcome: Outcome<T>) -> PyResult<T> {
     outcome.map_err(|error| raise(py, &error))
 }
@@ -36,23 +44,48 @@ impl Dataset {
         Ok(Dataset { handle: Arc::new(Handle::create(py, url, options)?) })
     }
 
-    /// Opens at a version or a time, or else at the tip.
+    /// Opens a branch, or a state of it.
     #[staticmethod]
-    #[pyo3(signature = (url, options, version, time_millis, read_only))]
     fn open(
         py: Python<'_>,
         url: String,
         options: StorageOptions,
-        version: Option<u64>,
-        time_millis: Option<i64>,
+        branch: &str,
+        at: AtArguments,
         read_only: bool,
     ) -> PyResult<Dataset> {
-        let at = match (version, time_millis) {
-            (Some(version), _) => At::Version(version),
-            (None, Some(time)) => At::Time(time),
-            (None, None) => At::Tip,
-        };
-        Ok(Dataset { handle: Arc::new(Handle::open(py, url, options, at, read_only)?) })
+        Ok(Dataset { handle: Arc::new(Handle::open(py, url, options, branch, &at, read_only)?) })
+    }
+
+    /// Opens what another handle saw: a version of the table in a directory of the dataset.
+    #[staticmethod]
+    fn reopen(
+        py: Python<'_>,
+        url: String,
+        options: StorageOptions,
+        directory: &str,
+        version: u64,
+        branch: String,
+        commit: Option<&str>,
+    ) -> PyResult<Dataset> {
+        let place = Place { branch, pinned: true, commit: commit.and_then(CommitId::parse) };
+        Ok(Dataset { handle: Arc::new(Handle::reopen(py, url, options, directory, version, place)?) })
+    }
+
+    /// A handle on exactly what this one sees, the writes of its transaction included, which stays there.
+    fn frozen(&self, py: Python<'_>) -> PyResult<Dataset> {
+        let table = self.handle.peek(py, Table::frozen)?;
+        Ok(Dataset::over(self.handle.beside(table, None)))
+    }
+
+    /// Its history.
+    fn timeline(&self) -> History {
+        History::new(Arc::clone(&self.handle))
+    }
+
+    /// The directory of the dataset its table is in.
+    fn directory(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.peek(py, |table| table.directory().to_owned())
     }
 
     #[getter]

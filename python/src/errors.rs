@@ -2,8 +2,10 @@
 
 use lacus_dataset::DatasetError;
 use lacus_exchange::ExchangeError;
+use lacus_history::{Conflict, HistoryError};
 use lacus_table::{ErrorKind, TableError};
 use lacus_tensor::TensorError;
+use pyo3::PyErrArguments;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -20,6 +22,27 @@ pub(crate) fn raise_dataset(py: Python<'_>, error: &DatasetError) -> PyErr {
 /// The exception for an error of an import or export.
 pub(crate) fn raise_exchange(py: Python<'_>, error: &ExchangeError) -> PyErr {
     exception(py, class_name(error.kind(), false), error.to_string())
+}
+
+/// The exception for an error of a dataset's history. Conflicts of a merge are listed in theirs.
+pub(crate) fn raise_history(py: Python<'_>, error: &HistoryError) -> PyErr {
+    match error {
+        HistoryError::Table(error) => raise(py, error),
+        HistoryError::Conflicts { conflicts, without_union } => {
+            let all = conflicts.iter().chain(without_union).map(conflict_json).collect();
+            let listed = serde_json::Value::Array(all).to_string();
+            build(py, "MergeConflictError", (error.to_string(), listed))
+        }
+        other => exception(py, class_name(other.kind(), false), other.to_string()),
+    }
+}
+
+/// A conflict as `lacus/conflict.py` takes it.
+fn conflict_json(conflict: &Conflict) -> serde_json::Value {
+    let mut json = serde_json::to_value(conflict).unwrap_or_default();
+    json["text"] = conflict.to_string().into();
+    json["has_union"] = conflict.has_union().into();
+    json
 }
 
 /// The same for an error met on a tensor: shapes and selections know no names, so it is added.
@@ -72,9 +95,13 @@ fn class_name(kind: ErrorKind, is_out_of_bounds: bool) -> &'static str {
 
 /// The classes are Python's, since they have several bases; they are looked up when one is needed.
 fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
+    build(py, class, (message,))
+}
+
+fn build(py: Python<'_>, class: &str, arguments: impl PyErrArguments + Send + Sync + 'static) -> PyErr {
     let found = py.import("lacus.errors").and_then(|module| module.getattr(class));
     match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
-        Ok(class) => PyErr::from_type(class, (message,)),
+        Ok(class) => PyErr::from_type(class, arguments),
         Err(error) => error,
     }
 }

@@ -24,6 +24,8 @@ mod exchange;
 
 mod tensor;
 
+mod history;
+
 mod dataset;
 
 use pyo3::prelude::*;
@@ -37,6 +39,8 @@ mod _native {
     use crate::dataset::{Dataset, delete, exists};
     #[pymodule_export]
     use crate::exchange::Exchange;
+    #[pymodule_export]
+    use crate::history::History;
     #[pymodule_export]
     use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
     #[pymodule_export]

@@ -342,6 +342,14 @@ impl Rows {
         })
     }
 
+    /// Where the rows with these ids are; `None` for those that are not there.
+    fn row_positions(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<Vec<Option<u64>>> {
+        self.handle.read_rows(py, true, async |dataset: &Dataset| {
+            let axis = dataset.table().rows().await?;
+            Ok(ids.iter().map(|id| axis.position(*id)).collect())
+        })
+    }
+
     /// Rows, columns, files, bytes, advice.
     fn summary(&self, py: Python<'_>) -> PyResult<SummaryArguments> {
         let found: Summary =

@@ -39,6 +39,18 @@ impl Dataset {
         &mut self.table
     }
 
+    /// Becomes the dataset that another table holds: a branch of it, or another state. Where links may lead stays.
+    pub fn replace_table(&mut self, table: Table) {
+        self.table = table;
+        self.forget_columns();
+    }
+
+    /// Forgets what is known of columns. Needed where the same version number comes to mean something else: versions inside a
+    /// transaction are numbered like those that others make meanwhile.
+    pub fn forget_columns(&mut self) {
+        *self.known.get_mut().unwrap_or_else(|e| e.into_inner()) = (0, HashMap::new());
+    }
+
     /// Where its links may lead.
     pub fn links(&self) -> &LinkRoots {
         &self.links

@@ -102,7 +102,8 @@ impl Timeline {
         Ok(Compared { before, after, difference })
     }
 
-    async fn state_of(&self, branch: &str, state: &State) -> Result<Table, HistoryError> {
+    /// Opens a state, for reading only.
+    pub async fn state_of(&self, branch: &str, state: &State) -> Result<Table, HistoryError> {
         match state {
             State::Newest => {
                 let mut table = self.tip(branch).await?.table;

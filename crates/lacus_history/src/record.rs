@@ -142,7 +142,8 @@ impl Timeline {
         let version = table.finish(op, detail, Some(&name as &NameVersion<'_>), &durable(options)).await?;
         // The version stands. Finding it moves the branch on.
         let tip = self.tip_near(branch, table).await?;
-        let id = tip.head()?;
+        // Others may have gone on from it since.
+        let id = self.commit_of(tip.head()?, table.directory(), version).await?;
         self.make_durable(&id, &tip.held)?;
         Ok(Recorded { id, version })
     }

@@ -192,24 +192,47 @@ impl Timeline {
                 0 => Vec::new(),
                 above => table.history(usize::try_from(above).ok()).await?,
             };
-            let named = entries.iter().position(|entry| entry.commit.is_some());
-            let Some(at) = named else {
+            let Some(newest) = entries.iter().position(|entry| entry.commit.is_some()) else {
                 entries.retain(|entry| !entry.moved && entry.operation != "CREATE");
                 return Ok(Tip { held, head, version, table, draft: entries });
             };
-            let id = self.named(&entries[at], head).await?;
-            let version = entries[at].version;
-            let moved = BranchRef { head: Some(id), version, ..held.branch().clone() };
+            // From the oldest on, each on top of the one before: of several that were made at once none is lost.
+            let (mut id, version) = (head, entries[newest].version);
+            for entry in entries[newest..].iter().rev().filter(|entry| entry.commit.is_some()) {
+                id = Some(self.named(entry, id).await?);
+            }
+            let moved = BranchRef { head: id, version, ..held.branch().clone() };
             match branches::advance(&self.home, &self.world, &held, moved).await {
                 Ok(moved) => held = moved,
                 Err(HistoryError::Moved { .. }) => held = branches::get(&self.home, held.name()).await?,
                 // Who may only read sees it all the same.
                 Err(_) => {
-                    entries.truncate(at);
+                    entries.truncate(newest);
                     entries.retain(|entry| !entry.moved);
-                    return Ok(Tip { held, head: Some(id), version, table, draft: entries });
+                    return Ok(Tip { held, head: id, version, table, draft: entries });
                 }
             }
+        }
+    }
+
+    /// The commit with the content of a version of a table, found among a commit and its first parents.
+    pub(crate) async fn commit_of(
+        &self,
+        from: CommitId,
+        directory: &str,
+        version: u64,
+    ) -> Result<CommitId, HistoryError> {
+        let mut id = from;
+        loop {
+            let commit = self.commits.read(&id).await?;
+            if commit.directory == directory && commit.version == version {
+                return Ok(id);
+            }
+            id = match commit.parents.first() {
+                Some(parent) => *parent,
+                // It was named otherwise meanwhile: what the branch is at has its content, too.
+                None => return Ok(from),
+            };
         }
     }
 

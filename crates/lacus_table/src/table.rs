@@ -269,6 +269,13 @@ impl Table {
         twin
     }
 
+    /// Another handle on exactly what this one sees, the writes of its transaction included. It refuses writes and stays.
+    pub fn frozen(&self) -> Table {
+        let mut frozen = Table::over(self.store.clone(), self.world.clone(), self.snapshot.clone(), true);
+        frozen.home = self.home.clone();
+        frozen
+    }
+
     /// Whether writes are refused.
     pub fn is_read_only(&self) -> bool {
         self.read_only

@@ -1,0 +1,537 @@
+"""History: commits, branches, tags, differences, merges and clean-up of a dataset.
+
+Versions are made by every write. A **commit** names the newest; versions that are in no commit yet are the **draft**.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ._native import Dataset as NativeDataset
+from ._native import History as NativeHistory
+from .branches import Branches, Tags, ref_name, revision
+from .commit import Commit, LineageStep, Shown, when
+from .conflict import Conflict
+from .diff import Diff
+from .errors import InvalidError, MergeConflictError, NotFoundError
+from .tensor import metadata_text
+from .transaction import Transaction
+from .upkeep import CheckReport, ExpireReport, GcReport, Kept, Removable, seconds
+
+if TYPE_CHECKING:
+    from ._native import _At, _Compared, _Difference
+    from .dataset import Dataset
+
+__all__ = ["Historic", "HistoryEntry", "Merged", "Status"]
+
+#: What means a commit: a branch (its newest), a tag, a commit's id or the beginning of it, ``branch~2``, a :class:`Commit`.
+Ref: TypeAlias = "str | Commit"
+#: What means a state: the same, a version's number, or a time.
+State: TypeAlias = "str | Commit | int | float | datetime.date | np.datetime64"
+
+_CHOICES = ("ours", "theirs", "union")
+_LINEAGE = {"outputs", "program", "function", "inputs", "parameters"}
+_INPUT = {"commit", "url", "tensors"}
+
+
+@dataclasses.dataclass(frozen=True)
+class HistoryEntry:
+    """One version of a dataset."""
+
+    version: int
+    #: When it was made, in UTC.
+    time: datetime.datetime
+    author: str
+    #: What was done: ``"PUT"``, ``"WRITE REGION"``, …
+    operation: str
+    #: Facts about it, such as the names of the tensors.
+    detail: dict[str, Any]
+    #: Whether it was made safe against power loss.
+    durable: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Where a branch stands; or a handle that stays at one state, and has no draft."""
+
+    #: None for a handle that is on no branch.
+    branch: str | None
+    #: Its newest commit; None before the first.
+    head: Commit | None
+    #: Its newest version.
+    version: int
+    #: Versions that are in no commit yet, newest first.
+    draft: list[HistoryEntry]
+    #: What they changed.
+    diff: Diff
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything is in a commit."""
+        return not self.draft
+
+    def __repr__(self) -> str:
+        head = "no commit yet" if self.head is None else f"at {self.head.short_id} {self.head.summary!r}"
+        if self.branch is None:
+            return f"<lacus.Status on no branch, {f'at version {self.version}' if self.head is None else head}>"
+        lines = [f"<lacus.Status on branch {self.branch!r}, {head}>"]
+        if self.clean:
+            return "\n".join([*lines, "  nothing to commit"])
+        count = len(self.draft)
+        lines.append(f"  draft of {count:,} {'version' if count == 1 else 'versions'}: {self.diff._summary()}")
+        lines += [f"    {line}" for line in self.diff._lines()]
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """What a merge came to."""
+
+    #: ``"up to date"``, ``"fast-forward"`` or ``"committed"``.
+    outcome: str
+    #: The commit the branch is at now; None if there was nothing to do.
+    id: str | None
+
+
+def moment(at: Any) -> _At:
+    """What `at` names: text, a version, a time in milliseconds since 1970. Text that may be a time comes with it."""
+    if at is None:
+        return None, None, None
+    if isinstance(at, Commit):
+        return at.id, None, None
+    if isinstance(at, bool):
+        raise InvalidError(f"at: {at} is neither a version nor a time")
+    if isinstance(at, (int, np.integer)):
+        if at < 0:
+            raise NotFoundError(f"no version {at}")
+        return None, int(at), None
+    if isinstance(at, str):
+        try:
+            return str(at), None, _millis(datetime.datetime.fromisoformat(at.replace("Z", "+00:00")))
+        except (ValueError, OverflowError):
+            return str(at), None, None
+    try:
+        if isinstance(at, np.datetime64):
+            return None, None, int(at.astype("datetime64[ms]").astype(np.int64))
+        if isinstance(at, datetime.date) and not isinstance(at, datetime.datetime):
+            at = datetime.datetime.combine(at, datetime.time())
+        return None, None, _millis(at)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidError(f"at: expected a revision, a version number or a time, found {at!r}: {error}") from error
+
+
+def _millis(time: Any) -> int:
+    return int((time.timestamp() if isinstance(time, datetime.datetime) else float(time)) * 1000)
+
+
+def entry(found: Mapping[str, Any]) -> HistoryEntry:
+    """A version from what the native module tells of it."""
+    facts = dict(found)
+    return HistoryEntry(time=when(facts.pop("time_millis")), **{**facts, "detail": facts["detail"] or {}})
+
+
+class Historic:
+    """What a :class:`Dataset` has of history."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        _native: NativeDataset
+        _history: NativeHistory
+        _transaction: Transaction | None
+
+        @property
+        def url(self) -> str: ...
+        def _beside(self, found: NativeDataset) -> Dataset: ...
+
+    # Where it stands.
+
+    @property
+    def branch(self) -> str | None:
+        """The branch this handle is on; None when it stays at a commit, a version or a time."""
+        name, is_pinned, _ = self._history.place()
+        return None if is_pinned else name
+
+    @property
+    def branches(self) -> Branches:
+        """The branches by name: where they stand; to create, delete and rename them."""
+        return Branches(self)  # type: ignore[arg-type]
+
+    @property
+    def tags(self) -> Tags:
+        """The tags by name: the ids of their commits; to delete them."""
+        return Tags(self)  # type: ignore[arg-type]
+
+    def status(self) -> Status:
+        """Where the branch stands: its newest commit, and what is in no commit yet.
+
+        >>> ds.status()
+        <lacus.Status on branch 'main', at 1f0c5a2b9e 'First labels'>
+          draft of 1 version: 1 tensor
+            labels  column  3 samples updated
+        """
+        if self.branch is None:
+            _, _, commit = self._history.place()
+            at = None if commit is None else Commit._of(self._history.resolve(commit))
+            return Status(None, at, self._native.version, [], Diff((False, [], [], []), lambda: self.diff()._both()))
+        branch, head, version, draft, difference = self._history.status()
+        return Status(
+            branch=branch,
+            head=None if head is None else Commit._of(head),
+            version=version,
+            draft=[entry(found) for found in json.loads(draft)],
+            diff=self._diff(difference, lambda: self._history.diff(("HEAD", None, None), (branch, None, None))),
+        )
+
+    def log(self, ref: Ref | None = None, limit: int | None = None) -> list[Commit]:
+        """The commits that ``ref`` comes from, newest first; of the branch this handle is on, or the commit it stays at,
+        unless told.
+
+        >>> for commit in ds.log(limit=10):
+        ...     print(commit.short_id, commit.time, commit.summary)
+        """
+        if limit is not None and limit < 0:
+            raise InvalidError(f"limit: {limit} is negative")
+        return [Commit._of(found) for found in self._history.log(revision(ref), limit)]
+
+    def show(self, ref: Ref | None = None) -> Shown:
+        """A commit and what it changed, from its first parent.
+
+        >>> shown = ds.show("main~1")
+        >>> shown.commit.message, shown.diff.rows_added
+        """
+        commit, (before, after, difference) = self._history.show(revision(ref))
+        return Shown(Commit._of(commit), self._diff(difference, lambda: (before, after, difference)))
+
+    def diff(self, a: State | None = None, b: State | None = None) -> Diff:
+        """What differs between two states.
+
+        Args:
+            a: the earlier: the newest commit, unless told. A branch counts with its draft.
+            b: the later: what there is now, with the draft and, inside a transaction, with what that wrote.
+
+        What is read is in proportion to what changed; values are read when they are asked for.
+
+        >>> diff = ds.diff("v1.0", "main")
+        >>> diff.rows_added, diff.tensors["labels"].updated
+        >>> [(change.row, change.old, change.new) for change in diff if change.tensor == "labels"]
+        >>> [(change.slices, change.old, change.new) for change in diff if change.what == "region"]
+        """
+        before, after, difference = self._history.diff(
+            None if a is None else moment(a), None if b is None else moment(b)
+        )
+        return self._diff(difference, lambda: (before, after, difference))
+
+    def _diff(self, difference: _Difference, compare: Callable[[], _Compared]) -> Diff:
+        def states() -> tuple[Dataset, Dataset]:
+            before, after, _ = compare()
+            return self._beside(before), self._beside(after)
+
+        return Diff(difference, states)
+
+    def lineage(self, name: str, ref: Ref | None = None) -> list[LineageStep]:
+        """Where a tensor came from: the commits that changed it, newest first, and where one says how it was made, those
+        of what it was made from, one step deeper."""
+        found = json.loads(self._history.lineage(name, revision(ref)))
+        return [
+            LineageStep(step["depth"], step["tensor"], Commit._of(step["commit"]), step["lineage"]) for step in found
+        ]
+
+    # Commits.
+
+    def commit(
+        self,
+        message: str,
+        *,
+        author: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        lineage: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        allow_empty: bool = False,
+    ) -> str:
+        """Names the newest version of the branch and makes it safe against power loss. Returns the commit's id.
+
+        Args:
+            message: what was done. Not empty.
+            author: who; by default the user this process runs as.
+            metadata: a dict that can be made JSON, kept with the commit.
+            lineage: where tensors came from: a dict, or several, with ``outputs`` (names of tensors), ``program``, ``function``,
+                ``inputs`` (names of tensors of this dataset, or dicts of ``commit``, ``tensors`` and, for another dataset,
+                ``url``) and ``parameters``; :meth:`lineage` walks it.
+            allow_empty: makes a commit even if there is nothing new.
+
+        Raises:
+            InvalidError: there is nothing to commit, the message is empty, or a transaction is open.
+
+        >>> ds.commit("Labels of the second round", metadata={"ticket": 17})
+        """
+        return self._history.commit(self._record(message, author, metadata, lineage), allow_empty)
+
+    def transaction(
+        self,
+        message: str,
+        *,
+        author: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        lineage: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    ) -> Transaction:
+        """A block whose writes become one commit, or nothing. The arguments are those of :meth:`commit`.
+
+        >>> with ds.transaction("New labels") as tx:
+        ...     ds["labels"][:100] = labels
+        ...     ds["weights"] = weights
+        >>> tx.id
+
+        Raises:
+            InvalidError: a transaction of this handle is open already, or the handle is read-only.
+            ConflictError: at the end, somebody else changed the same meanwhile. Nothing of it stays.
+        """
+        record = self._record(message, author, metadata, lineage)
+        if not message.strip():
+            raise InvalidError("transaction: the message is empty")
+        return Transaction(self, record)  # type: ignore[arg-type]
+
+    def discard(self, force: bool = False) -> int:
+        """Throws the draft away: the newest version gets the content of the newest commit. Returns how many versions there
+        were.
+
+        Raises:
+            InvalidError: there are versions of others among them; with ``force``, that is no reason.
+        """
+        return self._history.discard(force)
+
+    def restore(self, ref: State) -> int:
+        """Makes the newest version what the dataset was at another state: a version of the draft, to be committed or
+        discarded. Returns it."""
+        return self._history.restore(moment(_given(ref, "restore")))
+
+    # Branches.
+
+    def checkout(self, ref: State, create: bool = False, force: bool = False) -> None:
+        """Moves this handle to a branch, where it can write; or to a tag, commit, version or time, where it can only read.
+
+        Args:
+            ref: where to.
+            create: makes a branch of this name first, from the commit this handle is at.
+            force: leaves a draft behind on the branch it is on. Nothing of it is lost.
+
+        Raises:
+            InvalidError: there is a draft in the way, or a transaction is open.
+            NotFoundError: nothing is called that.
+
+        >>> ds.checkout("fix/labels", create=True)
+        >>> ds["labels"][3] = "cat"
+        >>> ds.commit("Fix a label")
+        >>> ds.checkout("main")
+        >>> ds.merge("fix/labels")
+        """
+        if create:
+            self._history.checkout((None, None, None), ref_name(ref, "branch"), force)
+        else:
+            self._history.checkout(moment(_given(ref, "checkout")), None, force)
+
+    def tag(self, name: str, at: Ref | None = None, message: str = "") -> str:
+        """Gives a commit a name that stays: the one of ``at``, or the newest here. Returns its id.
+
+        Raises:
+            ConflictError: there is a tag or branch of this name.
+        """
+        if at is None:
+            _, is_pinned, commit = self._history.place()
+            if is_pinned and commit is None:
+                raise InvalidError("tag: this handle stays at a version that is no commit; say which commit is meant: at=…")
+        return self._history.create_tag(ref_name(name, "tag"), revision(at), message)
+
+    def publish(self, branch: str | None = None) -> str:
+        """Gives a branch files of its own, so that any Delta reader opens it. Returns the URL or path of its table."""
+        directory = self._history.publish(branch)
+        return f"{self.url.rstrip('/')}/{directory}" if directory else self.url
+
+    def merge(
+        self,
+        ref: Ref,
+        on_conflict: str | Callable[[Conflict], str] | None = None,
+        message: str | None = None,
+        fast_forward: bool | str = True,
+        *,
+        author: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Merged:
+        """Merges a commit into the branch this handle is on: what it changed since the two parted, by row, by chunk, by
+        tensor.
+
+        Args:
+            ref: what to merge.
+            on_conflict: what becomes of what both sides changed differently. ``"ours"``, ``"theirs"``; ``"union"``, where
+                that has a meaning (see :attr:`Conflict.has_union`); a function that takes a :class:`Conflict` and returns one
+                of these; or None to change nothing and raise.
+            message: of the merge commit.
+            fast_forward: whether a branch that only lags behind simply moves on; ``"only"`` to do nothing else.
+
+        Raises:
+            MergeConflictError: there are conflicts that nothing settles. Nothing was changed.
+            InvalidError: there is a draft in the way.
+
+        >>> ds.merge("fix/labels", on_conflict=lambda conflict: "theirs" if conflict.tensor == "labels" else "ours")
+        """
+        forward = {True: "allowed", False: "never", "only": "only"}.get(fast_forward)
+        if forward is None:
+            raise InvalidError(f'fast_forward: {fast_forward!r} is neither True, False nor "only"')
+        record = self._record(message, author, metadata, None)
+        text = revision(_given(ref, "merge")) or ""
+        return _settled(lambda decisions: self._history.merge(text, record, forward, decisions), on_conflict)
+
+    def cherry_pick(
+        self,
+        ref: Ref,
+        on_conflict: str | Callable[[Conflict], str] | None = None,
+        message: str | None = None,
+        *,
+        author: str | None = None,
+    ) -> str:
+        """Makes the changes of one commit on this branch as well. Returns the new commit's id. Conflicts are as in
+        :meth:`merge`."""
+        record = self._record(message, author, None, None)
+        text = revision(_given(ref, "cherry_pick")) or ""
+        return _settled(lambda decisions: self._history.cherry_pick(text, record, decisions), on_conflict).id or ""
+
+    def revert(
+        self,
+        ref: Ref,
+        on_conflict: str | Callable[[Conflict], str] | None = None,
+        message: str | None = None,
+        *,
+        author: str | None = None,
+    ) -> str:
+        """Undoes the changes of one commit, by a new one. Returns its id. Conflicts are as in :meth:`merge`: ours is what
+        there is now, theirs what there was before the commit."""
+        record = self._record(message, author, None, None)
+        text = revision(_given(ref, "revert")) or ""
+        return _settled(lambda decisions: self._history.revert(text, record, decisions), on_conflict).id or ""
+
+    # Upkeep.
+
+    def gc(self, dry_run: bool = True, grace: Any = None, keep: Any = None) -> GcReport:
+        """Finds, and with ``dry_run=False`` removes, what no branch, tag, commit or draft needs any more.
+
+        Args:
+            dry_run: only reports.
+            grace: what is younger stays, as writers may be about to need it: a ``timedelta``, seconds or text such as
+                ``"12h"``; a day unless told.
+            keep: commits that are older, and are neither a tag's nor a branch's newest, lose their data; None keeps all.
+
+        >>> ds.gc()
+        >>> ds.gc(dry_run=False, grace="7d", keep="365d")
+        """
+        found = json.loads(
+            self._history.gc(
+                dry_run,
+                seconds("1d" if grace is None else grace, "grace"),
+                None if keep is None else seconds(keep, "keep"),
+            )
+        )
+        return GcReport(
+            removed=found["removed"],
+            removable=[Removable(*each) for each in found["removable"]],
+            kept=[Kept(*each) for each in found["kept"]],
+        )
+
+    def expire(self, older_than: Any, *, dry_run: bool = False) -> ExpireReport:
+        """Squashes old drafts: versions older than this that are in no commit, and are not a branch's newest, cannot be opened
+        any more. The next ``gc`` removes what only they had."""
+        return ExpireReport(dict(self._history.expire(seconds(older_than, "older_than"), dry_run)))
+
+    def check(self, repair: bool = False) -> CheckReport:
+        """Verifies everything that branches and tags reach: refs, commits, logs, files, checksums, rows of columns.
+
+        Args:
+            repair: puts right what can be put right without guessing.
+        """
+        found = json.loads(self._history.check(repair))
+        for key in ("damage", "repaired"):
+            found[key] = [tuple(each) for each in found[key]]
+        return CheckReport(**found)
+
+    # Parts of the above.
+
+    def _record(
+        self, message: str | None, author: str | None, metadata: Any, lineage: Any
+    ) -> tuple[str | None, str | None, str, str]:
+        for what, value in (("message", message), ("author", author)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidError(f"{what}: text is expected, found {value!r}")
+        text = "{}" if metadata is None else metadata_text(metadata, "commit")
+        return message, author, text, self._lineage_text(lineage)
+
+    def _lineage_text(self, lineage: Any) -> str:
+        if lineage is None:
+            return "[]"
+        found = []
+        for each in [lineage] if isinstance(lineage, Mapping) else lineage:
+            made = _known(each, _LINEAGE, "lineage")
+            made["inputs"] = [self._input(one) for one in made.get("inputs", ())]
+            made.setdefault("program", sys.argv[0] or None)
+            found.append(made)
+        try:
+            return json.dumps(found, allow_nan=False, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidError(f"lineage cannot be made JSON: {error}") from error
+
+    def _input(self, given: Any) -> dict[str, Any]:
+        if isinstance(given, str):
+            return {"tensors": [given]}
+        found = _known(given, _INPUT, "lineage: inputs")
+        ref = found.get("commit")
+        if ref is not None and "url" not in found:
+            found["commit"] = Commit._of(self._history.resolve(revision(ref))).id
+        return found
+
+
+def _known(given: Any, keys: set[str], what: str) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidError(f"{what}: a dict is expected, found {given!r}")
+    if unknown := set(given) - keys:
+        raise InvalidError(f"{what}: {sorted(map(str, unknown))} is not known; there are {sorted(keys)}")
+    return dict(given)
+
+
+def _given(ref: Any, what: str) -> Any:
+    if ref is None:
+        raise InvalidError(f"{what}: a revision is expected, found None")
+    return ref
+
+
+def _settled(
+    attempt: Callable[[str | dict[str, str]], tuple[str, str | None]],
+    on_conflict: str | Callable[[Conflict], str] | None,
+) -> Merged:
+    """Tries with what was decided, and asks about what was not."""
+    if on_conflict is None or isinstance(on_conflict, str):
+        if on_conflict is not None and on_conflict not in _CHOICES:
+            raise InvalidError(f'on_conflict: {on_conflict!r} is neither "ours", "theirs" nor "union"')
+        return Merged(*attempt(on_conflict or "stop"))
+    if not callable(on_conflict):
+        raise InvalidError(f"on_conflict: a choice or a function is expected, found {on_conflict!r}")
+    # Nothing is held while the function runs: it may read the dataset.
+    decided: dict[str, str] = {}
+    while True:
+        try:
+            return Merged(*attempt(decided))
+        except MergeConflictError as error:
+            open_ = [conflict for conflict in error.conflicts if conflict.text not in decided]
+            # A union that has no meaning stays a conflict.
+            if not open_:
+                raise
+        for conflict in open_:
+            chosen = on_conflict(conflict)
+            if chosen not in _CHOICES:
+                raise InvalidError(
+                    f'on_conflict: for {conflict}, the function returned {chosen!r}, which is neither "ours", "theirs" nor '
+                    '"union"'
+                )
+            decided[conflict.text] = chosen

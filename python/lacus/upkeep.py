@@ -1,0 +1,107 @@
+"""What clean-ups and checks of a dataset found."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from typing import Any
+
+from ._display import size_text
+from .errors import InvalidError
+
+__all__ = ["CheckReport", "ExpireReport", "GcReport", "Kept", "Removable"]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def seconds(value: Any, what: str) -> float:
+    """A length of time: a ``timedelta``, seconds, or text such as ``"12h"`` or ``"30d"``."""
+    found = None
+    if isinstance(value, datetime.timedelta):
+        found = value.total_seconds()
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        found = float(value)
+    elif isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", value)):
+        found = float(match[1]) * _UNITS[match[2]]
+    if found is None or not 0 <= found < float("inf"):
+        raise InvalidError(f'{what}: {value!r} is no length of time; give a timedelta, seconds, or text such as "12h" or "30d"')
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Removable:
+    """Something that is not needed any more."""
+
+    path: str
+    bytes: int
+    #: Why nothing needs it.
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Files that are kept, and for whom: each counts for the first who needs it."""
+
+    reason: str
+    files: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class GcReport:
+    """What a clean-up found."""
+
+    #: Whether it was removed; not by a dry run.
+    removed: bool
+    removable: list[Removable]
+    kept: list[Kept]
+
+    @property
+    def removable_bytes(self) -> int:
+        """Bytes of what nothing needs."""
+        return sum(found.bytes for found in self.removable)
+
+    def __repr__(self) -> str:
+        done = "removed" if self.removed else "would remove"
+        count = len(self.removable)
+        head = f"<lacus.GcReport {done} {count:,} {'object' if count == 1 else 'objects'}, {size_text(self.removable_bytes)}>"
+        kept = [f"  kept for {k.reason}: {k.files:,} files, {size_text(k.bytes)}" for k in self.kept]
+        return "\n".join([head, *kept])
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpireReport:
+    """What an expiry found: versions that can no longer be opened, by branch."""
+
+    expired: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckReport:
+    """What a check saw."""
+
+    branches: int
+    tags: int
+    commits: int
+    #: Stored bytes whose checksums were verified.
+    verified_bytes: int
+    #: Damage that is left: what, and what is wrong with it. Empty for a healthy dataset.
+    damage: list[tuple[str, str]]
+    #: What was repaired, or with ``repair=True`` would be.
+    repaired: list[tuple[str, str]]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no damage is left."""
+        return not self.damage
+
+    def __repr__(self) -> str:
+        state = "healthy" if self.healthy else f"{len(self.damage):,} damaged"
+        lines = [
+            f"<lacus.CheckReport {state}: {self.branches} branches, {self.tags} tags, {self.commits:,} commits, "
+            f"{size_text(self.verified_bytes)} verified>"
+        ]
+        lines += [f"  damaged: {what}: {problem}" for what, problem in self.damage]
+        lines += [f"  repaired: {what}: {problem}" for what, problem in self.repaired]
+        return "\n".join(lines)
