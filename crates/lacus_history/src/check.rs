@@ -67,7 +67,11 @@ impl Timeline {
         checking.marks = match marks::list(self.home()).await {
             Ok(marks) => marks,
             Err(error) => {
-                checking.damaged("marks of expired versions", error, "restore the object from a copy, or remove it")?;
+                checking.damaged(
+                    "marks of expired versions",
+                    error,
+                    "restore the object from a copy, or remove it",
+                )?;
                 Marks::default()
             }
         };
@@ -228,10 +232,12 @@ impl Checking<'_> {
             self.finding(&what, problem);
         }
         let lives = self.logs.get(&branch.directory).and_then(Option::as_ref);
-        let above = lives.into_iter().flat_map(|lives| &lives.entries).filter(|entry| entry.version > branch.version);
+        let above =
+            lives.into_iter().flat_map(|lives| &lives.entries).filter(|entry| entry.version > branch.version);
         let carried = above.filter_map(|entry| entry.commit.as_ref().map(|_| entry.version)).max();
         if let Some(version) = carried {
-            let problem = format!("it is at version {}, and version {version} carries a commit", branch.version);
+            let problem =
+                format!("it is at version {}, and version {version} carries a commit", branch.version);
             let done = match self.repair {
                 true => Some(self.timeline.tip(&branch.name).await.map(drop)),
                 false => None,
@@ -258,8 +264,10 @@ impl Checking<'_> {
         if strays.is_empty() {
             return Ok(());
         }
-        let ids = |runs: &[(u64, u64)]| runs.iter().flat_map(|(first, count)| *first..first + count).collect();
-        let clear: Vec<(String, Vec<u64>)> = strays.iter().map(|(name, runs)| (name.clone(), ids(runs))).collect();
+        let ids =
+            |runs: &[(u64, u64)]| runs.iter().flat_map(|(first, count)| *first..first + count).collect();
+        let clear: Vec<(String, Vec<u64>)> =
+            strays.iter().map(|(name, runs)| (name.clone(), ids(runs))).collect();
         let change = RowChange { op: "REPAIR", detail: json!({}), clear, ..RowChange::default() };
         let done = match self.repair {
             // No row shows them, so that nobody can miss them.
@@ -285,7 +293,11 @@ impl Checking<'_> {
         let until = match reserved_until(store).await {
             Ok(until) => until,
             Err(error) => {
-                return self.damaged("row ids", error.into(), "remove the object: others say which ids are taken");
+                return self.damaged(
+                    "row ids",
+                    error.into(),
+                    "remove the object: others say which ids are taken",
+                );
             }
         };
         if until > highest {
@@ -293,7 +305,9 @@ impl Checking<'_> {
         }
         let problem = format!("ids from {until} on are free, and {highest} is a row's");
         let done = match self.repair {
-            true => Some(reserve_above(store, self.timeline.world(), highest).await.map_err(HistoryError::from)),
+            true => {
+                Some(reserve_above(store, self.timeline.world(), highest).await.map_err(HistoryError::from))
+            }
             false => None,
         };
         self.repaired(Finding { what: "row ids".to_owned(), problem }, done, "see what is said of it")
@@ -315,7 +329,8 @@ impl Checking<'_> {
                 let commit = match commit {
                     Ok(commit) => commit,
                     Err(error) => {
-                        let advice = format!("{referrer} refers to it; restore {} from a copy", commit_path(&id));
+                        let advice =
+                            format!("{referrer} refers to it; restore {} from a copy", commit_path(&id));
                         self.damaged(&format!("commit {}", id.short()), error, &advice)?;
                         read.insert(id, None);
                         continue;
@@ -344,15 +359,13 @@ impl Checking<'_> {
     /// A commit against its parents and its table.
     fn commit(&mut self, id: &CommitId, commit: &Commit, read: &HashMap<CommitId, Option<Arc<Commit>>>) {
         let what = format!("commit {}", id.short());
-        let parents: Option<Vec<u64>> = commit
-            .parents
-            .iter()
-            .map(|parent| Some(read.get(parent)?.as_ref()?.generation))
-            .collect();
+        let parents: Option<Vec<u64>> =
+            commit.parents.iter().map(|parent| Some(read.get(parent)?.as_ref()?.generation)).collect();
         if let Some(parents) = parents {
             let expected = parents.into_iter().max().unwrap_or(0) + 1;
             if commit.generation != expected {
-                let problem = format!("its generation is {}, and by its parents it is {expected}", commit.generation);
+                let problem =
+                    format!("its generation is {}, and by its parents it is {expected}", commit.generation);
                 self.finding(&what, problem);
             }
         }
@@ -380,7 +393,8 @@ impl Checking<'_> {
             for life in lives.files.iter().filter(|life| !self.paths.contains(&life.path)) {
                 let end = life.until.unwrap_or(u64::MAX);
                 let range = (directory.clone(), life.from)..(directory.clone(), end);
-                let wanted = self.wanted.range(range).find(|((_, v), _)| !self.marks.is_expired(directory, *v, None));
+                let wanted =
+                    self.wanted.range(range).find(|((_, v), _)| !self.marks.is_expired(directory, *v, None));
                 if let Some((_, who)) = wanted {
                     missing.push((life.path.clone(), who.clone()));
                 }

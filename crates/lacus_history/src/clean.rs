@@ -156,7 +156,9 @@ impl Timeline {
             let before = stand.lives.expirable(stand.version, cutoff);
             let mut kept = named.get(directory).unwrap_or(&none).clone();
             kept.retain(|version| !known.is_expired(directory, *version, None));
-            let Some((_, mark)) = new_mark(&known, directory, &stand.lives, before, &kept, now) else { continue };
+            let Some((_, mark)) = new_mark(&known, directory, &stand.lives, before, &kept, now) else {
+                continue;
+            };
             let versions = stand.lives.first..before;
             let count = versions
                 .filter(|version| mark.expires(*version) && !known.is_expired(directory, *version, None))

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
@@ -37,20 +38,14 @@ pub struct FlakyStore {
     inner: Arc<dyn ObjectStore>,
     faults: Faults,
     dice: Dice,
-    requests: AtomicU64,
-    calm: AtomicBool,
+    requests: Arc<AtomicU64>,
+    calm: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
     /// Wraps a store; the faults fall as `seed` says.
     pub fn new(inner: Arc<dyn ObjectStore>, faults: Faults, seed: u64) -> Self {
-        FlakyStore {
-            inner,
-            faults,
-            dice: Dice::new(seed),
-            requests: AtomicU64::new(0),
-            calm: AtomicBool::new(false),
-        }
+        FlakyStore { inner, faults, dice: Dice::new(seed), requests: Arc::default(), calm: Arc::default() }
     }
 
     /// No faults from now on.
@@ -124,11 +119,24 @@ impl ObjectStore for FlakyStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        // Each is a request of its own: a process may die between two of them.
+        let (requests, calm, crash_at) =
+            (Arc::clone(&self.requests), Arc::clone(&self.calm), self.faults.crash_at);
+        let checked = locations.map(move |location| {
+            let number = requests.fetch_add(1, Ordering::Relaxed) + 1;
+            match crash_at > 0 && number >= crash_at && !calm.load(Ordering::Relaxed) {
+                true => Err(broken("delete")),
+                false => location,
+            }
+        });
+        self.inner.delete_stream(checked.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
+        match self.check("list", 0) {
+            Ok(()) => self.inner.list(prefix),
+            Err(error) => futures::stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

@@ -143,7 +143,8 @@ fn join(lives: &mut Vec<FileLife>) {
     lives.dedup_by(|later, earlier| {
         let follows = later.path == earlier.path && earlier.until.is_none_or(|until| until >= later.from);
         if follows {
-            let is_longer = later.until.is_none() || earlier.until.is_some_and(|until| later.until > Some(until));
+            let is_longer =
+                later.until.is_none() || earlier.until.is_some_and(|until| later.until > Some(until));
             if is_longer && earlier.until.is_some() {
                 (earlier.until, earlier.removed_millis) = (later.until, later.removed_millis);
             }
@@ -173,12 +174,8 @@ mod tests {
             life("c", 2, None),
         ];
         join(&mut lives);
-        let expected = vec![
-            life("a", 1, Some(4)),
-            life("a", 6, None),
-            life("b", 2, Some(5)),
-            life("c", 1, None),
-        ];
+        let expected =
+            vec![life("a", 1, Some(4)), life("a", 6, None), life("b", 2, Some(5)), life("c", 1, None)];
         assert_eq!(lives, expected);
         assert!(lives[0].includes(3) && !lives[0].includes(4) && lives[1].includes(100));
     }

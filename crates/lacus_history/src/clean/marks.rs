@@ -115,8 +115,9 @@ async fn list_below(store: &Store, prefix: &str) -> Result<Marks, HistoryError> 
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let mark: Mark = serde_json::from_slice(&bytes)
-            .map_err(|e| HistoryError::corrupt(&path, format!("a mark of expired versions is damaged: {e}")))?;
+        let mark: Mark = serde_json::from_slice(&bytes).map_err(|e| {
+            HistoryError::corrupt(&path, format!("a mark of expired versions is damaged: {e}"))
+        })?;
         Ok::<_, HistoryError>(Some((directory, number, mark)))
     });
     let mut marks = Marks::default();
@@ -163,7 +164,12 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_marks_say_adds_up() {
         let store = Store::open("memory://marks", &Default::default()).unwrap();
-        let mark = |before, kept: &[u64], time_millis| Mark { before, kept: kept.to_vec(), time_millis, gone: false };
+        let mark = |before, kept: &[u64], time_millis| Mark {
+            before,
+            kept: kept.to_vec(),
+            time_millis,
+            gone: false,
+        };
         put(&store, "", &mark(10, &[3, 7], 100)).await.unwrap();
         put(&store, "", &mark(12, &[7], 200)).await.unwrap();
         put(&store, "_branches/a.b", &Mark { gone: true, ..mark(5, &[], 100) }).await.unwrap();

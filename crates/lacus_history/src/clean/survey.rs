@@ -65,14 +65,16 @@ impl Timeline {
         let tags = tags::list(store).await?;
         let marks = marks::list(store).await?;
         let mut directories: BTreeSet<String> = BTreeSet::from([String::new()]);
-        directories.extend(store.names("_branches").await?.into_iter().map(|name| format!("{BRANCHES}{name}")));
+        directories
+            .extend(store.names("_branches").await?.into_iter().map(|name| format!("{BRANCHES}{name}")));
         let stored = match store.list(COMMITS).await {
             Ok(stored) => stored,
             Err(e) if e.is_not_found() => Vec::new(),
             Err(e) => return Err(e.into()),
         };
         let id = |path: &str| CommitId::parse(path.strip_prefix(COMMITS)?.strip_suffix(".json")?);
-        let commits = stored.iter().filter_map(|entry| Some((id(&entry.path)?, entry.modified_millis))).collect();
+        let commits =
+            stored.iter().filter_map(|entry| Some((id(&entry.path)?, entry.modified_millis))).collect();
         Ok(Seen { branches, tags, commits, marks, directories })
     }
 
@@ -114,7 +116,8 @@ impl Timeline {
             ancestors(self.commits(), &from).await?.into_iter().collect();
         // Commits that somebody may be about to give a name.
         let mut young: BTreeMap<CommitId, Arc<Commit>> = BTreeMap::new();
-        for (id, _) in seen.commits.iter().filter(|(id, time)| is_young(**time) && !reached.contains_key(id)) {
+        for (id, _) in seen.commits.iter().filter(|(id, time)| is_young(**time) && !reached.contains_key(id))
+        {
             if let Ok(found) = ancestors(self.commits(), &[*id]).await {
                 young.extend(found.into_iter().filter(|(id, _)| !reached.contains_key(id)));
             }
@@ -125,7 +128,9 @@ impl Timeline {
         let needed: BTreeSet<&str> = named.map(|commit| commit.directory.as_str()).collect();
         let mut bygone: BTreeMap<String, Lives> = BTreeMap::new();
         for directory in needed {
-            if stands.contains_key(directory) || !seen.directories.contains(directory) || seen.marks.is_gone(directory)
+            if stands.contains_key(directory)
+                || !seen.directories.contains(directory)
+                || seen.marks.is_gone(directory)
             {
                 continue;
             }
@@ -141,7 +146,8 @@ impl Timeline {
             surviving.extend(seen.tags.iter().map(|tag| tag.commit));
             surviving.extend(self.bases(&heads).await?);
             surviving.extend(young.keys());
-            surviving.extend(reached.iter().filter(|(_, commit)| commit.time_millis > cutoff).map(|(id, _)| *id));
+            surviving
+                .extend(reached.iter().filter(|(_, commit)| commit.time_millis > cutoff).map(|(id, _)| *id));
             let mut kept: HashMap<&str, BTreeSet<u64>> = HashMap::new();
             for (_, commit) in reached.iter().chain(&young).filter(|(id, _)| surviving.contains(*id)) {
                 kept.entry(commit.directory.as_str()).or_default().insert(commit.version);
@@ -159,9 +165,8 @@ impl Timeline {
         }
         let mut all_marks = seen.marks.clone();
         new_marks.iter().for_each(|(directory, mark)| all_marks.add(directory, mark.clone()));
-        let is_expired = |directory: &str, version: u64| {
-            all_marks.is_expired(directory, version, Some(before_grace))
-        };
+        let is_expired =
+            |directory: &str, version: u64| all_marks.is_expired(directory, version, Some(before_grace));
 
         let reasons = reasons(&seen, &stands, &reached, &young, is_young, is_expired, &all_marks);
         stands.extend(bygone.into_iter().map(|(directory, lives)| {
@@ -187,7 +192,12 @@ impl Timeline {
         for (directory, stand) in stands {
             let above = stand.lives.entries.iter().filter(|entry| entry.version > stand.version);
             for text in above.filter_map(|entry| entry.commit.as_deref()) {
-                let bad = || HistoryError::corrupt(directory.as_str(), format!("a version carries {text:?}, no commit"));
+                let bad = || {
+                    HistoryError::corrupt(
+                        directory.as_str(),
+                        format!("a version carries {text:?}, no commit"),
+                    )
+                };
                 heads.insert(CommitId::parse(text).ok_or_else(bad)?);
             }
         }
@@ -233,7 +243,8 @@ pub(crate) fn new_mark(
     let kept = kept.range(..before).copied().collect();
     let mark = Mark { before, kept, time_millis: now, gone: false };
     let mut versions = lives.first..before;
-    let is_more = versions.any(|version| mark.expires(version) && !marks.is_expired(directory, version, None));
+    let is_more =
+        versions.any(|version| mark.expires(version) && !marks.is_expired(directory, version, None));
     is_more.then(|| (directory.to_owned(), mark))
 }
 
@@ -268,14 +279,22 @@ fn reasons(
     let place = |commit: &'_ Arc<Commit>| -> (String, u64) { (commit.directory.clone(), commit.version) };
     for tag in &seen.tags {
         let found = reached.get(&tag.commit).map(place);
-        add(format!("tag {:?}", tag.name), &mut found.iter().map(|(directory, version)| (directory.as_str(), *version)));
+        add(
+            format!("tag {:?}", tag.name),
+            &mut found.iter().map(|(directory, version)| (directory.as_str(), *version)),
+        );
     }
     let lasting = reached.values().filter(|commit| !is_expired(&commit.directory, commit.version));
     add("commits".to_owned(), &mut lasting.map(|commit| (commit.directory.as_str(), commit.version)));
-    for held in seen.branches.iter().filter(|held| held.branch().deleted && is_young(held.branch().time_millis)) {
+    for held in
+        seen.branches.iter().filter(|held| held.branch().deleted && is_young(held.branch().time_millis))
+    {
         let directory = held.branch().directory.as_str();
-        let Some(stand) = stands.get(directory).filter(|stand| stand.branches == [held.name()]) else { continue };
-        let versions = (stand.lives.first..=stand.lives.newest).filter(|version| !is_expired(directory, *version));
+        let Some(stand) = stands.get(directory).filter(|stand| stand.branches == [held.name()]) else {
+            continue;
+        };
+        let versions =
+            (stand.lives.first..=stand.lives.newest).filter(|version| !is_expired(directory, *version));
         let text = format!("branch {:?}, deleted within the grace period", held.name());
         add(text, &mut versions.map(|version| (directory, version)));
     }
@@ -319,7 +338,10 @@ impl Sorting<'_> {
     fn sort(&self, plan: &mut Plan, listing: Vec<Entry>, is_reached: impl Fn(&CommitId) -> bool) {
         let in_logs = self.in_logs();
         let dead = self.dead(&plan.seen, &listing);
-        let with_log = listing.iter().map(|entry| split(&entry.path)).filter(|(_, rest)| rest.starts_with("_delta_log/"));
+        let with_log = listing
+            .iter()
+            .map(|entry| split(&entry.path))
+            .filter(|(_, rest)| rest.starts_with("_delta_log/"));
         let mut tables: HashSet<String> = with_log.map(|(directory, _)| directory.to_owned()).collect();
         tables.extend(plan.seen.directories.iter().filter(|d| plan.seen.marks.is_gone(d)).cloned());
         for directory in dead.iter().filter(|directory| !plan.seen.marks.is_gone(directory)) {
@@ -348,7 +370,10 @@ impl Sorting<'_> {
                     false => Err("no log has it: its writer did not finish"),
                 }
             } else if rest.starts_with("_delta_log/") || rest.starts_with("_lacus/") {
-                let id = entry.path.strip_prefix(COMMITS).and_then(|name| CommitId::parse(name.strip_suffix(".json")?));
+                let id = entry
+                    .path
+                    .strip_prefix(COMMITS)
+                    .and_then(|name| CommitId::parse(name.strip_suffix(".json")?));
                 match id {
                     Some(id) if !is_reached(&id) && entry.modified_millis <= self.before_grace => {
                         Err("no branch or tag reaches this commit")
@@ -366,7 +391,11 @@ impl Sorting<'_> {
                     (*files, *bytes) = (*files + 1, *bytes + entry.bytes);
                 }
                 Err(why) => {
-                    plan.report.removable.push(Removable { path: entry.path, bytes: entry.bytes, why: why.to_owned() });
+                    plan.report.removable.push(Removable {
+                        path: entry.path,
+                        bytes: entry.bytes,
+                        why: why.to_owned(),
+                    });
                 }
             }
         }
@@ -421,11 +450,14 @@ impl Sorting<'_> {
                 *newest = (*newest).max(entry.modified_millis);
             }
         }
-        let is_kept = |directory: &str| self.reasons.iter().any(|reason| reason.versions.contains_key(directory));
+        let is_kept =
+            |directory: &str| self.reasons.iter().any(|reason| reason.versions.contains_key(directory));
         let is_dead = |directory: &&String| {
             // A log is what makes a directory a table's; one without was being removed.
             let is_old = logs.get(directory.as_str()).map(|newest| *newest <= self.before_grace);
-            !directory.is_empty() && !is_kept(directory) && is_old.unwrap_or_else(|| seen.marks.is_gone(directory))
+            !directory.is_empty()
+                && !is_kept(directory)
+                && is_old.unwrap_or_else(|| seen.marks.is_gone(directory))
         };
         seen.directories.iter().filter(is_dead).cloned().collect()
     }

@@ -8,7 +8,8 @@ impl Table {
     /// Samples whose row is not there, as columns and runs (first id, count). A sound table has none.
     pub async fn strays(&self) -> Result<Vec<(String, Vec<(u64, u64)>)>, TableError> {
         let axis = self.rows().await?;
-        let mut rows: Vec<(u64, u64)> = axis.runs().iter().map(|(_, first, count)| (*first, *count)).collect();
+        let mut rows: Vec<(u64, u64)> =
+            axis.runs().iter().map(|(_, first, count)| (*first, *count)).collect();
         rows.sort_unstable();
         let mut found = Vec::new();
         for column in self.columns()? {

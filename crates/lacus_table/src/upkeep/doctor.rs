@@ -204,12 +204,7 @@ impl Table {
 }
 
 /// Takes the files of a tensor that is damaged out of those that are sound.
-fn forget_damaged(
-    sound: &mut HashMap<String, String>,
-    snapshot: &Snapshot,
-    name: &str,
-    is_damaged: bool,
-) {
+fn forget_damaged(sound: &mut HashMap<String, String>, snapshot: &Snapshot, name: &str, is_damaged: bool) {
     if is_damaged && let Some(state) = snapshot.tensor(name) {
         state.files.iter().for_each(|file| drop(sound.remove(file.path())));
     }
