@@ -155,16 +155,18 @@ async fn commits_beyond_the_retention_lose_their_data() {
     assert_eq!((report.damage, report.repaired), (vec![], vec![]));
     let (id, theirs) = now.resolve_commit("main", "dev").await.unwrap();
     let mut main = now.open("main", None).await.unwrap().table;
-    let merged = now.merge(
+    let merged = record("merged");
+    now.merge(
         "main",
         &mut main,
         (id, &theirs),
-        &record("merged"),
+        &merged,
         lacus_history::FastForward::Allowed,
         &mut |_| lacus_history::Choice::Stop,
         &options(),
-    );
-    merged.await.unwrap();
+    )
+    .await
+    .unwrap();
     assert_eq!((get(&main, "x").await, get(&main, "y").await), (vec![5, 0], vec![1, 2]));
 }
 
@@ -199,8 +201,6 @@ async fn a_merge_under_way_keeps_its_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_request_it_leaves_a_sound_dataset() {
-    let whole = InMemory::new();
-    small(&store_over(Arc::new(whole.fork()))).await;
     let base = Arc::new(InMemory::new());
     small(&store_over(Arc::clone(&base) as _)).await;
     let settings = GcOptions { dry_run: false, grace: Duration::ZERO, retention: Some(HOUR) };
@@ -236,7 +236,7 @@ async fn writers_lose_nothing_while_it_runs() {
     tokio::time::sleep(grace + Duration::from_millis(100)).await;
     let writer = |number: i64| {
         let timeline = Timeline::new(home.clone(), World::real());
-        tokio::spawn(async move {
+        let work = async move {
             let name = format!("writer-{number}");
             let mut table = branch(&timeline, &name, "main").await;
             put(&mut table, "own", &[number; 8]).await;
@@ -259,6 +259,10 @@ async fn writers_lose_nothing_while_it_runs() {
                 }
             }
             (name, get(&table, "own").await, get(&table, "other").await)
+        };
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+            runtime.unwrap().block_on(work)
         })
     };
     let writers: Vec<_> = (0..3).map(writer).collect();
@@ -270,7 +274,7 @@ async fn writers_lose_nothing_while_it_runs() {
     removed += gc(&timeline, settings).await.removable.len();
     assert!(removed > 0);
     for writer in writers {
-        let (name, own, other) = writer.await.unwrap();
+        let (name, own, other) = writer.join().unwrap();
         assert_eq!(at(&timeline, &name, None, "own").await, own);
         assert_eq!(at(&timeline, &name, None, "other").await, other);
     }
