@@ -5,9 +5,9 @@ use std::sync::Arc;
 use lacus_history::{CheckReport, Timeline};
 use lacus_io::{Store, World};
 use lacus_table::{ColumnHeader, ColumnValues, ColumnWrite, Form, RowChange, Scalars, Table};
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::ObjectStoreExt;
 
 use crate::datasets::{assert_whole, branch, commit, options, paths, put, small, store_over};
 

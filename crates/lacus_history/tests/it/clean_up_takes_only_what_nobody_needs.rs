@@ -236,31 +236,31 @@ async fn writers_lose_nothing_while_it_runs() {
     tokio::time::sleep(grace + Duration::from_millis(100)).await;
     let writer = |number: i64| {
         let timeline = Timeline::new(home.clone(), World::real());
-        let work = async move {
-            let name = format!("writer-{number}");
-            let mut table = branch(&timeline, &name, "main").await;
-            put(&mut table, "own", &[number; 8]).await;
-            for step in 0..20 {
-                match step % 4 {
-                    0 => write(&mut table, "own", step % 8, step).await,
-                    1 => put(&mut table, "other", &[step, number]).await,
-                    2 => {
-                        table.begin().unwrap();
-                        put(&mut table, "never", &[1, 2]).await;
-                        table.abandon().await;
-                    }
-                    _ => {
-                        commit(&timeline, &name, &mut table, "step").await;
-                        let passing = format!("{name}-{step}");
-                        let mut brief = branch(&timeline, &passing, &name).await;
-                        put(&mut brief, "brief", &[step]).await;
-                        timeline.delete_branch(&passing, true).await.unwrap();
+        std::thread::spawn(move || {
+            let work = async move {
+                let name = format!("writer-{number}");
+                let mut table = branch(&timeline, &name, "main").await;
+                put(&mut table, "own", &[number; 8]).await;
+                for step in 0..20 {
+                    match step % 4 {
+                        0 => write(&mut table, "own", step % 8, step).await,
+                        1 => put(&mut table, "other", &[step, number]).await,
+                        2 => {
+                            table.begin().unwrap();
+                            put(&mut table, "never", &[1, 2]).await;
+                            table.abandon().await;
+                        }
+                        _ => {
+                            commit(&timeline, &name, &mut table, "step").await;
+                            let passing = format!("{name}-{step}");
+                            let mut brief = branch(&timeline, &passing, &name).await;
+                            put(&mut brief, "brief", &[step]).await;
+                            timeline.delete_branch(&passing, true).await.unwrap();
+                        }
                     }
                 }
-            }
-            (name, get(&table, "own").await, get(&table, "other").await)
-        };
-        std::thread::spawn(move || {
+                (name, get(&table, "own").await, get(&table, "other").await)
+            };
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
             runtime.unwrap().block_on(work)
         })
