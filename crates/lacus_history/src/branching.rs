@@ -49,6 +49,8 @@ impl Timeline {
             .map(|held| held.branch().directory.clone())
             .collect();
         taken.extend(self.home().names("_branches").await?.into_iter().map(|d| format!("_branches/{d}")));
+        // Commits may still name versions of tables that were removed.
+        taken.extend(crate::clean::marks::directories(self.home()).await?);
         let table = loop {
             let directory = directory_for(name, |directory| taken.iter().any(|t| t == directory));
             match state.fork(&directory).await {

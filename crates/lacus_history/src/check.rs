@@ -1,9 +1,33 @@
 //! Looks a whole dataset over: refs, commits, logs, checksums, rows of columns; repairs what needs no guessing.
+//!
+//! ```text
+//! branches ─→ logs ─→ files, checksums, rows     tags ─→ commits ─→ parents, versions, files
+//! ```
+//!
+//! What can be made anew from what is sound is repaired: a ref that lags behind its log, a log checkpoint, the counter of
+//! row ids, samples that no row shows. Everything else is damage, and the finding says what to do.
 
-use lacus_table::{Finding, WriteOptions};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
+use futures::{StreamExt, stream};
+use lacus_table::{
+    At, Finding, Lives, RowChange, Table, TableError, WriteOptions, check_log, repair_log, reserve_above,
+    reserved_until,
+};
+use lacus_tensor::ErrorKind;
+use serde_json::json;
+
+use crate::branches::{self, Held};
+use crate::clean::marks::{self, Marks};
+use crate::commit::{Commit, commit_path};
 use crate::error::HistoryError;
+use crate::id::CommitId;
+use crate::tags;
 use crate::timeline::Timeline;
+
+/// Commits read at the same time.
+const AT_ONCE: usize = 32;
 
 /// What a check saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +48,360 @@ pub struct CheckReport {
 
 impl Timeline {
     /// Verifies everything that branches and tags reach: refs, commits, logs, files, checksums, row alignment. With `repair`
-    /// puts right what can be put right without guessing.
-    pub async fn check(&self, _repair: bool, _options: &WriteOptions) -> Result<CheckReport, HistoryError> {
-        todo!()
+    /// puts right what can be put right without guessing. What cannot be read because the store does not answer is an
+    /// error, not damage.
+    pub async fn check(&self, repair: bool, options: &WriteOptions) -> Result<CheckReport, HistoryError> {
+        let listing = self.home().list("").await?;
+        let mut checking = Checking {
+            timeline: self,
+            repair,
+            options,
+            report: CheckReport::default(),
+            marks: Marks::default(),
+            paths: listing.into_iter().map(|entry| entry.path).collect(),
+            logs: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            verified: HashSet::new(),
+            highest: None,
+        };
+        checking.marks = match marks::list(self.home()).await {
+            Ok(marks) => marks,
+            Err(error) => {
+                checking.damaged(
+                    "marks of expired versions",
+                    error,
+                    "restore the object from a copy, or remove it",
+                )?;
+                Marks::default()
+            }
+        };
+        let (mut from, held) = checking.branches().await?;
+        from.extend(checking.tags().await?);
+        for held in &held {
+            checking.table(held).await?;
+        }
+        checking.row_ids().await?;
+        checking.commits(from).await?;
+        checking.files();
+        let mut report = checking.report;
+        for findings in [&mut report.damage, &mut report.repaired] {
+            let mut seen = HashSet::new();
+            findings.retain(|finding| seen.insert((finding.what.clone(), finding.problem.clone())));
+        }
+        Ok(report)
+    }
+}
+
+struct Checking<'a> {
+    timeline: &'a Timeline,
+    repair: bool,
+    options: &'a WriteOptions,
+    report: CheckReport,
+    marks: Marks,
+    /// All objects there are.
+    paths: HashSet<String>,
+    /// What the logs of tables say; `None` for one that is damaged.
+    logs: BTreeMap<String, Option<Lives>>,
+    /// Versions whose files must be there, and for whom.
+    wanted: BTreeMap<(String, u64), String>,
+    /// Files whose checksums were verified.
+    verified: HashSet<String>,
+    /// The highest id of any row.
+    highest: Option<u64>,
+}
+
+impl Checking<'_> {
+    fn finding(&mut self, what: impl Into<String>, problem: impl Into<String>) {
+        self.report.damage.push(Finding { what: what.into(), problem: problem.into() });
+    }
+
+    /// Notes an error as damage, unless it only says that the store could not be asked.
+    fn damaged(&mut self, what: &str, error: HistoryError, advice: &str) -> Result<(), HistoryError> {
+        match error {
+            HistoryError::Table(TableError::Cancelled) => return Err(error),
+            _ if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Conflict) => return Err(error),
+            _ => {}
+        }
+        self.finding(what, format!("{error}; {advice}"));
+        Ok(())
+    }
+
+    /// Notes something that can be put right; `done` is how that went.
+    fn repaired(
+        &mut self,
+        finding: Finding,
+        done: Option<Result<(), HistoryError>>,
+        advice: &str,
+    ) -> Result<(), HistoryError> {
+        match done {
+            None | Some(Ok(())) => self.report.repaired.push(finding),
+            Some(Err(error)) => self.damaged(&finding.what, error, advice)?,
+        }
+        Ok(())
+    }
+
+    /// Reads every ref. Gives what they point to.
+    async fn branches(&mut self) -> Result<(Vec<(CommitId, String)>, Vec<Held>), HistoryError> {
+        let store = self.timeline.home();
+        let (mut heads, mut live) = (Vec::new(), Vec::new());
+        for name in branches::names(store).await? {
+            let what = format!("branch {name:?}");
+            match branches::find(store, &name).await {
+                Ok(Some(held)) => {
+                    self.report.branches += 1;
+                    heads.extend(held.branch().head.map(|head| (head, what)));
+                    live.push(held);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let advice = "restore the object from a copy; or remove it, which takes the branch back to \
+                                  what it was before, and commit again";
+                    self.damaged(&what, error, advice)?;
+                }
+            }
+        }
+        Ok((heads, live))
+    }
+
+    async fn tags(&mut self) -> Result<Vec<(CommitId, String)>, HistoryError> {
+        let store = self.timeline.home();
+        let mut found = Vec::new();
+        for name in tags::names(store).await? {
+            let what = format!("tag {name:?}");
+            self.report.tags += 1;
+            match tags::find(store, &name).await {
+                Ok(tag) => found.extend(tag.map(|tag| (tag.commit, what))),
+                Err(error) => self.damaged(&what, error, "delete the tag and give it anew")?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the log of a table says, once it is known whether it opens as it should.
+    async fn log(&mut self, directory: &str, what: &str) -> Result<Option<Table>, HistoryError> {
+        let advice = "restore its objects from a copy; other versions and branches are not touched";
+        let store = match directory {
+            "" => self.timeline.home().clone(),
+            below => self.timeline.home().below(below)?,
+        };
+        match check_log(&store).await {
+            Ok(None) => {}
+            Ok(Some(finding)) => {
+                let done = match self.repair {
+                    true => Some(repair_log(&store).await.map_err(HistoryError::from)),
+                    false => None,
+                };
+                self.repaired(finding, done, advice)?;
+            }
+            Err(error) => self.damaged(what, error.into(), advice)?,
+        }
+        let table = match self.timeline.table(directory, At::Tip).await {
+            Ok(table) => table,
+            Err(error) => {
+                self.logs.insert(directory.to_owned(), None);
+                self.damaged(what, error, advice)?;
+                return Ok(None);
+            }
+        };
+        let lives = match table.lives().await {
+            Ok(lives) => Some(lives),
+            Err(error) => {
+                let advice = "versions up to it cannot be opened; restore it from a copy";
+                self.damaged(what, error.into(), advice)?;
+                None
+            }
+        };
+        self.logs.insert(directory.to_owned(), lives);
+        Ok(Some(table))
+    }
+
+    /// A branch: its ref against its log, and all that its newest version holds.
+    async fn table(&mut self, held: &Held) -> Result<(), HistoryError> {
+        let branch = held.branch();
+        let what = format!("branch {:?}", branch.name);
+        if self.logs.contains_key(&branch.directory) {
+            return Ok(());
+        }
+        let Some(mut table) = self.log(&branch.directory, &what).await? else { return Ok(()) };
+        let (first, newest) = (table.first_version(), table.version());
+        if !(first..=newest).contains(&branch.version) && (branch.head.is_some() || branch.version > newest) {
+            let problem = format!(
+                "it is at version {}, and its log has versions {first} to {newest}; restore the log from a copy",
+                branch.version
+            );
+            self.finding(&what, problem);
+        }
+        let lives = self.logs.get(&branch.directory).and_then(Option::as_ref);
+        let above =
+            lives.into_iter().flat_map(|lives| &lives.entries).filter(|entry| entry.version > branch.version);
+        let carried = above.filter_map(|entry| entry.commit.as_ref().map(|_| entry.version)).max();
+        if let Some(version) = carried {
+            let problem =
+                format!("it is at version {}, and version {version} carries a commit", branch.version);
+            let done = match self.repair {
+                true => Some(self.timeline.tip(&branch.name).await.map(drop)),
+                false => None,
+            };
+            self.repaired(Finding { what: what.clone(), problem }, done, "see what is said of that commit")?;
+        }
+        for version in branch.version.max(first)..=newest {
+            self.wanted.entry((branch.directory.clone(), version)).or_insert_with(|| what.clone());
+        }
+        self.content(&mut table, &what).await
+    }
+
+    /// Files, checksums and rows of a table's newest version.
+    async fn content(&mut self, table: &mut Table, what: &str) -> Result<(), HistoryError> {
+        let found = table.doctor_beside(&mut self.verified, self.options).await?;
+        self.report.verified_bytes += found.verified_bytes;
+        for finding in found.damage.into_iter().filter(|finding| finding.problem != "the file is gone") {
+            let advice = "restore the file from a copy, or take the tensor from a commit that has it sound";
+            self.finding(format!("{what}, {}", finding.what), format!("{}; {advice}", finding.problem));
+        }
+        self.highest = self.highest.max(table.highest_id());
+        // A column that cannot be indexed was found by the doctor.
+        let Ok(strays) = table.strays().await else { return Ok(()) };
+        if strays.is_empty() {
+            return Ok(());
+        }
+        let ids =
+            |runs: &[(u64, u64)]| runs.iter().flat_map(|(first, count)| *first..first + count).collect();
+        let clear: Vec<(String, Vec<u64>)> =
+            strays.iter().map(|(name, runs)| (name.clone(), ids(runs))).collect();
+        let change = RowChange { op: "REPAIR", detail: json!({}), clear, ..RowChange::default() };
+        let done = match self.repair {
+            // No row shows them, so that nobody can miss them.
+            true => Some(table.change_rows(change, self.options).await.map(drop).map_err(HistoryError::from)),
+            false => None,
+        };
+        if let Some(Err(error)) = done {
+            return self.damaged(what, error, "samples of rows that are not there could not be cleared");
+        }
+        for (name, runs) in strays {
+            let count: u64 = runs.iter().map(|(_, count)| count).sum();
+            let first = runs.first().map_or(0, |(first, _)| *first);
+            let problem = format!("{count} samples are of rows that are not there, from row id {first} on");
+            self.report.repaired.push(Finding { what: format!("{what}, column {name:?}"), problem });
+        }
+        Ok(())
+    }
+
+    /// No id of a row may be given out again.
+    async fn row_ids(&mut self) -> Result<(), HistoryError> {
+        let Some(highest) = self.highest else { return Ok(()) };
+        let store = self.timeline.home();
+        let until = match reserved_until(store).await {
+            Ok(until) => until,
+            Err(error) => {
+                return self.damaged(
+                    "row ids",
+                    error.into(),
+                    "remove the object: others say which ids are taken",
+                );
+            }
+        };
+        if until > highest {
+            return Ok(());
+        }
+        let problem = format!("ids from {until} on are free, and {highest} is a row's");
+        let done = match self.repair {
+            true => {
+                Some(reserve_above(store, self.timeline.world(), highest).await.map_err(HistoryError::from))
+            }
+            false => None,
+        };
+        self.repaired(Finding { what: "row ids".to_owned(), problem }, done, "see what is said of it")
+    }
+
+    /// Reads every commit that is reached, from the store.
+    async fn commits(&mut self, from: Vec<(CommitId, String)>) -> Result<(), HistoryError> {
+        let mut read: HashMap<CommitId, Option<Arc<Commit>>> = HashMap::new();
+        let mut next: BTreeMap<CommitId, String> = from.into_iter().collect();
+        while !next.is_empty() {
+            let commits = self.timeline.commits();
+            let reads = stream::iter(next)
+                .map(|(id, referrer)| async move { (id, commits.read_stored(&id).await, referrer) })
+                .buffer_unordered(AT_ONCE);
+            let found: Vec<(CommitId, Result<Arc<Commit>, HistoryError>, String)> = reads.collect().await;
+            next = BTreeMap::new();
+            for (id, commit, referrer) in found {
+                self.report.commits += 1;
+                let commit = match commit {
+                    Ok(commit) => commit,
+                    Err(error) => {
+                        let advice =
+                            format!("{referrer} refers to it; restore {} from a copy", commit_path(&id));
+                        self.damaged(&format!("commit {}", id.short()), error, &advice)?;
+                        read.insert(id, None);
+                        continue;
+                    }
+                };
+                for parent in &commit.parents {
+                    next.entry(*parent).or_insert_with(|| format!("commit {}", id.short()));
+                }
+                read.insert(id, Some(commit));
+            }
+            next.retain(|id, _| !read.contains_key(id));
+        }
+        let directories: BTreeSet<String> =
+            read.values().flatten().map(|commit| commit.directory.clone()).collect();
+        for directory in directories {
+            if !self.logs.contains_key(&directory) && !self.marks.is_gone(&directory) {
+                self.log(&directory, &format!("table {directory:?}")).await?;
+            }
+        }
+        for (id, commit) in read.iter().filter_map(|(id, commit)| Some((id, commit.as_ref()?))) {
+            self.commit(id, commit, &read);
+        }
+        Ok(())
+    }
+
+    /// A commit against its parents and its table.
+    fn commit(&mut self, id: &CommitId, commit: &Commit, read: &HashMap<CommitId, Option<Arc<Commit>>>) {
+        let what = format!("commit {}", id.short());
+        let parents: Option<Vec<u64>> =
+            commit.parents.iter().map(|parent| Some(read.get(parent)?.as_ref()?.generation)).collect();
+        if let Some(parents) = parents {
+            let expected = parents.into_iter().max().unwrap_or(0) + 1;
+            if commit.generation != expected {
+                let problem =
+                    format!("its generation is {}, and by its parents it is {expected}", commit.generation);
+                self.finding(&what, problem);
+            }
+        }
+        if self.marks.is_expired(&commit.directory, commit.version, None) {
+            return;
+        }
+        if let Some(Some(lives)) = self.logs.get(&commit.directory) {
+            let (first, newest) = (lives.first, lives.newest);
+            if !(first..=newest).contains(&commit.version) {
+                let problem = format!(
+                    "it is version {} of table {:?}, which has versions {first} to {newest}; restore the log from a copy",
+                    commit.version, commit.directory
+                );
+                self.finding(&what, problem);
+            }
+        }
+        self.wanted.entry((commit.directory.clone(), commit.version)).or_insert(what);
+    }
+
+    /// Whether all files of all versions that count are there.
+    fn files(&mut self) {
+        let mut missing = Vec::new();
+        for (directory, lives) in &self.logs {
+            let Some(lives) = lives else { continue };
+            for life in lives.files.iter().filter(|life| !self.paths.contains(&life.path)) {
+                let end = life.until.unwrap_or(u64::MAX);
+                let range = (directory.clone(), life.from)..(directory.clone(), end);
+                let wanted =
+                    self.wanted.range(range).find(|((_, v), _)| !self.marks.is_expired(directory, *v, None));
+                if let Some((_, who)) = wanted {
+                    missing.push((life.path.clone(), who.clone()));
+                }
+            }
+        }
+        for (path, who) in missing {
+            self.finding(path, format!("the file is gone, and {who} needs it; restore it from a copy"));
+        }
     }
 }

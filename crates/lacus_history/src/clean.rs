@@ -1,11 +1,20 @@
 //! Clean-up: finds what no branch, tag, commit or draft reaches, over all branches, and removes it.
 
+pub(crate) mod marks;
+mod survey;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lacus_table::WriteOptions;
+use lacus_table::{TableError, WriteOptions};
 
+use crate::branches;
 use crate::error::HistoryError;
+use crate::id::CommitId;
 use crate::timeline::Timeline;
+use survey::Expirable;
+use survey::{Plan, new_mark};
 
 /// What a clean-up is told.
 #[derive(Clone, Copy, Debug)]
@@ -59,15 +68,136 @@ pub struct ExpireReport {
     pub expired: Vec<(String, u64)>,
 }
 
+/// How often refs are looked at again before what they do not reach is removed: on a busy dataset they move all the time.
+const LOOKS: usize = 4;
+
+/// Objects removed at a time, between looks at whether to stop.
+const AT_ONCE: usize = 1000;
+
 impl Timeline {
     /// Finds, and unless it is a dry run removes, what nothing reaches.
-    pub async fn gc(&self, _gc: &GcOptions, _options: &WriteOptions) -> Result<GcReport, HistoryError> {
-        todo!()
+    ///
+    /// ```text
+    /// look ─→ survey ─→ look again ─changed→ survey again …
+    ///                       └─same→ marks ─→ commits ─→ logs of deleted branches ─→ files
+    /// ```
+    ///
+    /// It is safe while others work: what they made, unnamed or deleted within the grace period stays. Versions and commits
+    /// that lose their data are marked first, and their files go once the mark is as old as the grace period. Damage,
+    /// such as a log entry that is missing, is an error, and nothing is removed then. Killed in the middle it leaves less
+    /// to do for the next.
+    pub async fn gc(&self, gc: &GcOptions, options: &WriteOptions) -> Result<GcReport, HistoryError> {
+        let mut plan = self.survey(gc, self.look().await?).await?;
+        if gc.dry_run {
+            return Ok(plan.report);
+        }
+        for _ in 0..LOOKS {
+            let seen = self.look().await?;
+            if seen == plan.seen {
+                break;
+            }
+            let before: BTreeSet<String> =
+                plan.report.removable.into_iter().map(|removable| removable.path).collect();
+            plan = self.survey(gc, seen).await?;
+            // What came to be needed or known between goes another time.
+            plan.report.removable.retain(|removable| before.contains(&removable.path));
+        }
+        for (directory, mark) in &plan.marks {
+            marks::put(self.home(), directory, mark).await?;
+        }
+        // Names go before what they name.
+        let rank = |path: &str| match path {
+            _ if path.starts_with(crate::commit::PREFIX) => 0,
+            _ if path.contains("/_delta_log/") => 1,
+            _ => 2,
+        };
+        let mut paths: Vec<String> =
+            plan.report.removable.iter().map(|removable| removable.path.clone()).collect();
+        paths.sort_by_key(|path| rank(path));
+        for some in paths.chunk_by(|a, b| rank(a) == rank(b)).flat_map(|rank| rank.chunks(AT_ONCE)) {
+            if options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                return Err(HistoryError::Table(TableError::Cancelled));
+            }
+            self.home().remove(some.to_vec()).await?;
+        }
+        self.remove_empty_directories(&plan);
+        Ok(GcReport { removed: true, ..plan.report })
+    }
+
+    /// Removes the directories that removed tables leave on a file system, those with something in them excepted.
+    fn remove_empty_directories(&self, plan: &Plan) {
+        let Some(local) = self.home().local() else { return };
+        for (directory, _) in plan.marks.iter().filter(|(_, mark)| mark.gone) {
+            for below in ["_delta_log", "data", "_lacus", ""] {
+                let _ = std::fs::remove_dir(local.path().join(directory).join(below));
+            }
+        }
     }
 
     /// Squashes old drafts: versions older than `older_than` that are in no commit, and are not a branch's newest, cannot be
-    /// opened any more; the next clean-up removes what only they had.
-    pub async fn expire(&self, _older_than: Duration, _dry_run: bool) -> Result<ExpireReport, HistoryError> {
-        todo!()
+    /// opened any more; the next clean-up removes what only they had. The versions since the newest commit stay.
+    pub async fn expire(&self, older_than: Duration, dry_run: bool) -> Result<ExpireReport, HistoryError> {
+        let now = self.world().now_millis();
+        let cutoff = now.saturating_sub(i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX));
+        let known = marks::list(self.home()).await?;
+        let branches = branches::list(self.home()).await?;
+        let stands = self.stands(branches.iter()).await?;
+        let mut named: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        self.commits().read_ahead().await;
+        for id in self.commits().list().await? {
+            // One that cannot be read names no version that anybody could open by it.
+            if let Ok(commit) = self.commits().read(&id).await {
+                named.entry(commit.directory.clone()).or_default().insert(commit.version);
+            }
+        }
+        let none = BTreeSet::new();
+        let mut report = ExpireReport::default();
+        for (directory, stand) in &stands {
+            let before = stand.lives.expirable(stand.version, cutoff);
+            let mut kept = named.get(directory).unwrap_or(&none).clone();
+            kept.retain(|version| !known.is_expired(directory, *version, None));
+            let Some((_, mark)) = new_mark(&known, directory, &stand.lives, before, &kept, now) else {
+                continue;
+            };
+            let versions = stand.lives.first..before;
+            let count = versions
+                .filter(|version| mark.expires(*version) && !known.is_expired(directory, *version, None))
+                .count();
+            if !dry_run {
+                marks::put(self.home(), directory, &mark).await?;
+            }
+            report.expired.push((stand.branches.join(", "), count as u64));
+        }
+        report.expired.sort();
+        Ok(report)
+    }
+
+    /// Refuses a version that was expired.
+    pub(crate) async fn refuse_expired(&self, directory: &str, version: u64) -> Result<(), HistoryError> {
+        let marks = marks::list_of(self.home(), directory).await?;
+        if !marks.is_expired(directory, version, None) {
+            return Ok(());
+        }
+        // The nearest commits, as far as they can still be opened.
+        let mut below: Option<(u64, CommitId)> = None;
+        let mut above: Option<(u64, CommitId)> = None;
+        self.commits().read_ahead().await;
+        for id in self.commits().list().await? {
+            let Ok(commit) = self.commits().read(&id).await else { continue };
+            if commit.directory != directory || marks.is_expired(directory, commit.version, None) {
+                continue;
+            }
+            let found = (commit.version, id);
+            match commit.version < version {
+                true => below = below.max(Some(found)),
+                false => above = Some(above.map_or(found, |above| above.min(found))),
+            }
+        }
+        let near: Vec<String> = [below, above]
+            .into_iter()
+            .flatten()
+            .map(|(version, id)| format!("{} (version {version})", id.short()))
+            .collect();
+        Err(HistoryError::Expired { version, near })
     }
 }

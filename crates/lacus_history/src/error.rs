@@ -93,6 +93,14 @@ pub enum HistoryError {
         /// What is missing.
         why: String,
     },
+    /// A version that was in no commit, and that was expired.
+    #[error("version {version} was in no commit and was cleaned up{}", nearest(.near))]
+    Expired {
+        /// The version.
+        version: u64,
+        /// The commits before and after it.
+        near: Vec<String>,
+    },
     /// There is nothing that is in no commit yet.
     #[error("nothing to commit: branch {branch:?} has no draft")]
     NothingToCommit {
@@ -171,6 +179,7 @@ impl HistoryError {
             | HistoryError::NoSuchParent { .. }
             | HistoryError::NoCommitYet { .. }
             | HistoryError::NoSuchCommit { .. }
+            | HistoryError::Expired { .. }
             | HistoryError::Gone { .. } => ErrorKind::NotFound,
             HistoryError::BadName { .. }
             | HistoryError::Ambiguous { .. }
@@ -211,6 +220,13 @@ fn did_you_mean(close: &[String]) -> String {
     match close.is_empty() {
         true => String::new(),
         false => format!("; did you mean {}?", close.join(" or ")),
+    }
+}
+
+fn nearest(near: &[String]) -> String {
+    match near.is_empty() {
+        true => String::new(),
+        false => format!("; near it are the commits {}", near.join(" and ")),
     }
 }
 

@@ -12,6 +12,7 @@ use lacus_io::{Store, World};
 use lacus_table::{At, HistoryEntry, Table, TableError, WriteOptions};
 
 use crate::branches::{self, BranchRef, Held};
+use crate::clean::marks;
 use crate::commit::{Commit, Commits};
 use crate::error::HistoryError;
 use crate::id::CommitId;
@@ -100,6 +101,7 @@ impl Timeline {
     pub async fn pinned(&self, branch: &str, at: At) -> Result<Opened, HistoryError> {
         let held = branches::get(&self.home, branch).await?;
         let table = self.table(&held.branch().directory, at).await?;
+        self.refuse_expired(table.directory(), table.version()).await?;
         Ok(Opened { table, branch: None, commit: None })
     }
 
@@ -135,17 +137,22 @@ impl Timeline {
 
     /// The table with a commit's content.
     pub async fn state(&self, id: &CommitId, commit: &Commit) -> Result<Table, HistoryError> {
+        let gone = || {
+            let why = format!(
+                "the data of commit {} is gone: version {} of {:?} was cleaned up",
+                id.short(),
+                commit.version,
+                self.home.text()
+            );
+            HistoryError::Gone { id: *id, why }
+        };
+        let marks = marks::list_of(&self.home, &commit.directory).await?;
+        if marks.is_expired(&commit.directory, commit.version, None) {
+            return Err(gone());
+        }
         let opened = self.table(&commit.directory, At::Version(commit.version)).await;
         opened.map_err(|error| match error {
-            HistoryError::Table(TableError::NotADataset { .. } | TableError::NoSuchVersion { .. }) => {
-                let why = format!(
-                    "the data of commit {} is gone: version {} of {:?} was cleaned up",
-                    id.short(),
-                    commit.version,
-                    self.home.text()
-                );
-                HistoryError::Gone { id: *id, why }
-            }
+            HistoryError::Table(TableError::NotADataset { .. } | TableError::NoSuchVersion { .. }) => gone(),
             other => other,
         })
     }

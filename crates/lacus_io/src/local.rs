@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -51,6 +51,13 @@ impl LocalRoot {
         let file = Arc::new(file);
         open.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
+    }
+
+    /// When a file was last changed or got another name, in milliseconds since 1970: a hard link has the time of
+    /// what it links to, but the system notes when it was made.
+    pub fn changed_millis(&self, path: &str) -> Result<i64, IoError> {
+        let found = fs::metadata(self.full(path)?).map_err(|e| IoError::from_os("look", path, e))?;
+        Ok(found.ctime().max(found.mtime()) * 1000 + 999)
     }
 
     /// The whole path of a file, which may climb as far as this root allows.

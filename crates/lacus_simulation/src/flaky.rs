@@ -44,20 +44,14 @@ pub struct FlakyStore {
     inner: Arc<dyn ObjectStore>,
     faults: Faults,
     dice: Dice,
-    requests: AtomicU64,
-    calm: AtomicBool,
+    requests: Arc<AtomicU64>,
+    calm: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
     /// Wraps a store; the faults fall as `seed` says.
     pub fn new(inner: Arc<dyn ObjectStore>, faults: Faults, seed: u64) -> Self {
-        FlakyStore {
-            inner,
-            faults,
-            dice: Dice::new(seed),
-            requests: AtomicU64::new(0),
-            calm: AtomicBool::new(false),
-        }
+        FlakyStore { inner, faults, dice: Dice::new(seed), requests: Arc::default(), calm: Arc::default() }
     }
 
     /// No faults from now on.
@@ -152,10 +146,18 @@ impl ObjectStore for FlakyStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        match self.check("delete", 0) {
-            Ok(_) => self.inner.delete_stream(locations),
-            Err(error) => futures::stream::once(async { Err(error) }).boxed(),
-        }
+        // Each is a request of its own: a process may die between two of them.
+        let (requests, calm) = (Arc::clone(&self.requests), Arc::clone(&self.calm));
+        let Faults { crash_at, fail_at, .. } = self.faults;
+        let checked = locations.map(move |location| {
+            let number = requests.fetch_add(1, Ordering::Relaxed) + 1;
+            let fails = (crash_at > 0 && number >= crash_at) || number == fail_at;
+            match fails && !calm.load(Ordering::Relaxed) {
+                true => Err(broken("delete")),
+                false => location,
+            }
+        });
+        self.inner.delete_stream(checked.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

@@ -54,14 +54,18 @@ pub(crate) async fn history(
 /// One entry of the history.
 pub(crate) async fn entry(store: &Store, version: u64) -> Result<HistoryEntry, TableError> {
     let bytes = store.read_all(&entry_path(version)).await?;
-    let actions = parse_entry(version, &bytes)?;
-    let info = actions.into_iter().find_map(|a| match a {
-        Action::CommitInfo(info) => Some(info),
+    Ok(describe(version, &parse_entry(version, &bytes)?))
+}
+
+/// What the actions of an entry say of their version.
+pub(crate) fn describe(version: u64, actions: &[Action]) -> HistoryEntry {
+    let info = actions.iter().find_map(|a| match a {
+        Action::CommitInfo(info) => Some(info.clone()),
         _ => None,
     });
     let info = info.unwrap_or_default();
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-    Ok(HistoryEntry {
+    HistoryEntry {
         version,
         time_millis: info["timestamp"].as_i64().unwrap_or_default(),
         author: text(&info["userName"]),
@@ -71,7 +75,7 @@ pub(crate) async fn entry(store: &Store, version: u64) -> Result<HistoryEntry, T
         tensors: tensors_of(&info["lacus"]["writes"]),
         moved: info["lacus"]["moved"] == true,
         commit: info["lacus"]["commit"].as_str().map(str::to_owned),
-    })
+    }
 }
 
 /// The tensors a write set names, each once.

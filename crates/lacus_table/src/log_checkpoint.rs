@@ -76,6 +76,22 @@ pub(crate) fn render(state: &LogState) -> Result<Bytes, TableError> {
 /// Each of the two objects is synced before the next is put: after a power loss `_last_checkpoint` names no
 /// checkpoint that is torn.
 pub(crate) async fn write(store: &Store, state: &LogState) -> Result<(), TableError> {
+    let last = write_unnamed(store, state).await?;
+    let newest = LastCheckpoint::read(store).await?;
+    if newest.is_some_and(|newest| newest.version > state.version) {
+        return Ok(());
+    }
+    put(store, LAST_CHECKPOINT, last).await
+}
+
+/// The same for a newest state that is known to be the newest, whatever `_last_checkpoint` says.
+pub(crate) async fn rewrite(store: &Store, state: &LogState) -> Result<(), TableError> {
+    let last = write_unnamed(store, state).await?;
+    put(store, LAST_CHECKPOINT, last).await
+}
+
+/// Writes a log checkpoint and gives what `_last_checkpoint` is to say of it.
+async fn write_unnamed(store: &Store, state: &LogState) -> Result<Bytes, TableError> {
     let bytes = lacus_io::blocking(|| render(state))?;
     let last = json!({
         "version": state.version,
@@ -85,11 +101,7 @@ pub(crate) async fn write(store: &Store, state: &LogState) -> Result<(), TableEr
         "tags": {CRC_TAG: crc32c(&bytes).to_string()},
     });
     put(store, &checkpoint_path(state.version), bytes).await?;
-    let newest = LastCheckpoint::read(store).await?;
-    if newest.is_some_and(|newest| newest.version > state.version) {
-        return Ok(());
-    }
-    put(store, LAST_CHECKPOINT, last.to_string().into()).await
+    Ok(last.to_string().into())
 }
 
 /// Puts an object, over an old one if there is one.

@@ -162,6 +162,49 @@ async fn entries(store: &Store, first: u64, last: Option<u64>) -> Result<Option<
     Ok(last.is_some().then_some(found))
 }
 
+/// The newest state of a table from the oldest that its log still says: every entry is read, log checkpoints only where the
+/// log begins with one. None if no beginning leads to the newest entry.
+pub(crate) async fn from_the_beginning(store: &Store) -> Result<Option<LogState>, TableError> {
+    let names = store.names("_delta_log").await?;
+    let numbered = |suffix: &str| {
+        let mut found: Vec<u64> =
+            names.iter().filter_map(|name| name.strip_suffix(suffix)?.parse().ok()).collect();
+        found.sort_unstable();
+        found
+    };
+    let (listed, checkpoints) = (numbered(".json"), numbered(".checkpoint.parquet"));
+    let begins = listed.first() == Some(&0);
+    let last = LastCheckpoint::read(store).await?;
+    for start in begins.then_some(None).into_iter().chain(checkpoints.into_iter().map(Some)) {
+        let first = start.map_or(0, |start| start + 1);
+        let after: Vec<u64> = listed.iter().copied().filter(|version| *version >= first).collect();
+        if after.iter().copied().ne(first..first + after.len() as u64) {
+            continue;
+        }
+        let known = last.as_ref().filter(|last| start == Some(last.version));
+        let actions = match checkpoint(store, start, known).await {
+            Ok(Some(actions)) => actions,
+            Ok(None) | Err(TableError::Corrupt { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let mut folded = Folded::default();
+        folded.apply(actions);
+        let mut entries =
+            futures::stream::iter(&after).map(|version| entry(store, *version)).buffered(BATCH as usize);
+        let mut version = start;
+        while let Some(bytes) = entries.try_next().await? {
+            let next = version.map_or(0, |version| version + 1);
+            let Some(bytes) = bytes else { return Ok(None) };
+            folded.apply(parse_entry(next, &bytes)?);
+            version = Some(next);
+        }
+        if let Some(state) = version.and_then(|version| folded.state(version)) {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
 async fn entry(store: &Store, version: u64) -> Result<Option<Bytes>, TableError> {
     match store.read_all(&entry_path(version)).await {
         Ok(bytes) => Ok(Some(bytes)),

@@ -119,6 +119,29 @@ async fn reserve(
     Err(TableError::Cancelled)
 }
 
+/// The first id that nobody has reserved in a dataset.
+pub async fn reserved_until(home: &Store) -> Result<u64, TableError> {
+    loop {
+        let found = reservations(home).await?;
+        let Some((start, path)) = found.last() else { return Ok(0) };
+        let text = match home.read_all(path).await {
+            Ok(text) => text,
+            Err(e) if e.is_not_found() => continue,
+            Err(e) => return Err(e.into()),
+        };
+        let length = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        return Ok(start.saturating_add(length.unwrap_or(UNREADABLE)));
+    }
+}
+
+/// Makes sure that nobody is given `id` or any id below it.
+pub async fn reserve_above(home: &Store, world: &World, id: u64) -> Result<(), TableError> {
+    if reserved_until(home).await? <= id {
+        reserve(home, world, 1, id.checked_add(1).ok_or_else(none_left)?).await?;
+    }
+    Ok(())
+}
+
 /// First ids and paths of the reservations there are, in order.
 async fn reservations(store: &Store) -> Result<Vec<(u64, String)>, TableError> {
     let found = match store.list(PREFIX).await {

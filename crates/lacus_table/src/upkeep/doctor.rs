@@ -1,7 +1,7 @@
 //! Looks a table over: is every file there, is every chunk what its checksum says, is anything
 //! left over.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use lacus_layout::Layout;
 use lacus_tensor::Index;
@@ -10,6 +10,7 @@ use crate::deletion;
 use crate::error::TableError;
 use crate::form::Form;
 use crate::read::read_stored;
+use crate::snapshot::Snapshot;
 use crate::stage::{Meter, WriteOptions};
 use crate::table::Table;
 
@@ -51,36 +52,68 @@ const AT_ONCE: usize = 64;
 impl Table {
     /// Reads everything this version holds and reports what is not as it should be.
     pub async fn doctor(&self, options: &WriteOptions) -> Result<DoctorReport, TableError> {
+        self.doctor_beside(&mut HashSet::new(), options).await
+    }
+
+    /// The same for one of several tables that borrow from each other: what is in `verified` is not read again, and what was
+    /// found sound comes into it.
+    pub async fn doctor_beside(
+        &self,
+        verified: &mut HashSet<String>,
+        options: &WriteOptions,
+    ) -> Result<DoctorReport, TableError> {
         let (store, _, cache, snapshot) = self.parts();
         let mut report =
             DoctorReport { version: snapshot.version, files: snapshot.files.len(), ..Default::default() };
         let total = snapshot.tensors().map(|(name, state)| state.stored_bytes(name)).sum();
         let meter = Meter::new(options, total);
+        // A file with the same deletion vector has the same rows, whoever has it.
+        let mut sound: HashMap<String, String> = HashMap::new();
+        for file in snapshot.files.values() {
+            let vector = match file.deletions() {
+                Some(vector) => match deletion::file_path(vector) {
+                    Some(path) => store.outer_path(&path)?,
+                    None => vector.path_or_inline_dv.clone(),
+                },
+                None => String::new(),
+            };
+            sound.insert(file.path().to_owned(), format!("{} {vector}", store.outer_path(file.path())?));
+        }
+        let known: HashSet<String> =
+            sound.iter().filter(|(_, key)| verified.contains(*key)).map(|(path, _)| path.clone()).collect();
         for name in self.names() {
+            let damages = report.damage.len();
             report.tensors += 1;
             let damage = |problem: String| Finding { what: format!("tensor {name:?}"), problem };
             if self.is_column(&name) {
-                match self.verify_column(&name, options, &meter).await {
+                match self.verify_column(&name, &known, options, &meter).await {
                     Ok(bytes) => report.verified_bytes += bytes,
                     Err(TableError::Cancelled) => return Err(TableError::Cancelled),
                     Err(error) => report.damage.push(damage(error.to_string())),
                 }
+                forget_damaged(&mut sound, snapshot, &name, report.damage.len() > damages);
                 continue;
             }
             let index = match cache.tensor(store, snapshot, &name).await {
                 Ok(index) => index,
                 Err(error) => {
                     report.damage.push(damage(error.to_string()));
+                    forget_damaged(&mut sound, snapshot, &name, true);
                     continue;
                 }
             };
             if matches!(index.header.layout, Layout::Coordinates) {
+                if index.files.iter().all(|file| known.contains(&file.path)) {
+                    continue;
+                }
                 if let Err(error) = self.read(&name, &[Index::Ellipsis]).await {
                     report.damage.push(damage(error.to_string()));
+                    forget_damaged(&mut sound, snapshot, &name, true);
                 }
                 continue;
             }
-            let all: Vec<usize> = (0..index.places.len()).collect();
+            let is_new = |i: &usize| !known.contains(&index.files[index.places[*i].file as usize].path);
+            let all: Vec<usize> = (0..index.places.len()).filter(is_new).collect();
             for some in all.chunks(AT_ONCE) {
                 if options.cancelled() {
                     return Err(TableError::Cancelled);
@@ -100,6 +133,7 @@ impl Table {
                 }
                 meter.add(bytes);
             }
+            forget_damaged(&mut sound, snapshot, &name, report.damage.len() > damages);
         }
         let mut used: HashSet<String> = snapshot.files.keys().cloned().collect();
         used.extend(snapshot.files.values().filter_map(|f| f.deletions()).filter_map(deletion::file_path));
@@ -111,11 +145,17 @@ impl Table {
             }
         }
         for path in used {
+            // What is borrowed is not below this root.
+            if path.starts_with("../") && store.exists(&path).await? {
+                continue;
+            }
+            sound.remove(&path);
             report.damage.push(Finding { what: path, problem: "the file is gone".to_owned() });
         }
         if let Err(error) = self.rows().await {
             report.damage.push(Finding { what: "rows".to_owned(), problem: error.to_string() });
         }
+        verified.extend(sound.into_values());
         Ok(report)
     }
 
@@ -123,6 +163,7 @@ impl Table {
     async fn verify_column(
         &self,
         name: &str,
+        known: &HashSet<String>,
         options: &WriteOptions,
         meter: &Meter<'_>,
     ) -> Result<u64, TableError> {
@@ -130,6 +171,9 @@ impl Table {
         let form = Form::of(&index.header)?;
         let mut verified = 0;
         for segment in &index.segments {
+            if known.contains(index.files[segment.file as usize].path()) {
+                continue;
+            }
             for first in
                 (segment.first_id..segment.first_id + segment.count).step_by(SAMPLES_AT_ONCE as usize)
             {
@@ -156,5 +200,12 @@ impl Table {
             }
         }
         Ok(verified)
+    }
+}
+
+/// Takes the files of a tensor that is damaged out of those that are sound.
+fn forget_damaged(sound: &mut HashMap<String, String>, snapshot: &Snapshot, name: &str, is_damaged: bool) {
+    if is_damaged && let Some(state) = snapshot.tensor(name) {
+        state.files.iter().for_each(|file| drop(sound.remove(file.path())));
     }
 }

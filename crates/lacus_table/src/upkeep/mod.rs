@@ -1,7 +1,10 @@
 //! Work that changes how rows lie, not what they say, and looks for damage.
 
+mod align;
 mod compact;
 mod doctor;
+mod log;
 
 pub use compact::CompactReport;
 pub use doctor::{DoctorReport, Finding};
+pub use log::{check_log, repair_log};

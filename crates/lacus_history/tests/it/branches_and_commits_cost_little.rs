@@ -1,0 +1,78 @@
+//! A branch of ten thousand files costs less than two megabytes, whatever their size; a small commit five writes.
+
+use std::sync::Arc;
+
+use lacus_history::Timeline;
+use lacus_io::{Store, World};
+use lacus_table::{At, Table};
+use object_store::memory::InMemory;
+use serde_json::Value as Json;
+
+use crate::datasets::{branch, commit, put, store_over, write};
+
+/// A dataset whose log says that it has `files` files of `bytes` bytes each. One of them is there.
+async fn large(files: usize, bytes: u64) -> Store {
+    let home = store_over(Arc::new(InMemory::new()));
+    let mut table = Table::create(home.clone(), World::real()).await.unwrap();
+    put(&mut table, "x", &[1, 2, 3, 4, 5, 6, 7, 8]).await;
+    let path = |version: usize| format!("_delta_log/{version:020}.json");
+    let text = String::from_utf8(home.read_all(&path(1)).await.unwrap().to_vec()).unwrap();
+    let lines: Vec<Json> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let add = lines.iter().find(|line| line["add"].is_object()).unwrap();
+    let info = lines.iter().find(|line| line["commitInfo"].is_object()).unwrap();
+    for version in 2..2 + files / 500 {
+        let mut entry = format!("{info}\n");
+        for number in 0..500 {
+            let mut add = add.clone();
+            add["add"]["path"] = format!("data/{}.parquet", World::real().uuid()).into();
+            add["add"]["size"] = bytes.into();
+            let tag = add["add"]["tags"]["lacus"].as_str().unwrap();
+            let name = format!("\"name\":\"tensor {version} {number}\"");
+            add["add"]["tags"]["lacus"] = tag.replace("\"name\":\"x\"", &name).into();
+            entry.push_str(&format!("{add}\n"));
+        }
+        home.put_new(&path(version), entry.into()).await.unwrap();
+    }
+    home
+}
+
+async fn bytes_of_a_branch(bytes: u64) -> u64 {
+    let home = large(10_000, bytes).await;
+    let timeline = Timeline::new(home.clone(), World::real());
+    let mut main = timeline.open("main", None).await.unwrap().table;
+    assert_eq!(main.files().0, 10_001);
+    commit(&timeline, "main", &mut main, "large").await;
+    let before = home.counts().written_bytes();
+    let dev = branch(&timeline, "dev", "main").await;
+    let written = home.counts().written_bytes() - before;
+    assert_eq!((dev.files().0, dev.borrowed_files().0), (10_001, 10_001));
+    written
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_of_ten_thousand_files() {
+    let small = bytes_of_a_branch(1_000).await;
+    let large = bytes_of_a_branch(100_000_000).await;
+    println!("a branch of 10,000 files: {small} bytes, {large} if they are large");
+    assert!(small < 2_000_000 && large < 2_000_000, "{small} {large}");
+    assert!(large.abs_diff(small) * 20 < small, "{small} {large}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_a_small_change() {
+    let home = store_over(Arc::new(InMemory::new()));
+    let timeline = Timeline::new(home.clone(), World::real());
+    let mut main = Table::create(home.clone(), World::real()).await.unwrap();
+    put(&mut main, "x", &[0; 64]).await;
+    commit(&timeline, "main", &mut main, "first").await;
+    for step in 0..10 {
+        let before = home.counts().writes();
+        write(&mut main, "x", step, 1).await;
+        commit(&timeline, "main", &mut main, "small").await;
+        let writes = home.counts().writes() - before;
+        assert!(writes <= 5, "{writes} writes");
+        println!("a small commit: {writes} writes");
+    }
+    let again = Table::open(home, World::real(), At::Tip).await.unwrap();
+    assert_eq!(again.version(), 11);
+}

@@ -1,0 +1,61 @@
+//! Does a log open as it should? `_last_checkpoint` and what it names are a summary of the log, and can be made anew.
+
+use lacus_io::Store;
+
+use crate::error::TableError;
+use crate::log_checkpoint::{self, LAST_CHECKPOINT, LastCheckpoint, checkpoint_path};
+use crate::replay::from_the_beginning;
+use crate::upkeep::Finding;
+
+/// What is wrong with the log checkpoint that opening begins with, if anything.
+pub async fn check_log(store: &Store) -> Result<Option<Finding>, TableError> {
+    let finding = |path: &str, problem: String| -> Result<Option<Finding>, TableError> {
+        Ok(Some(Finding { what: store.outer_path(path)?, problem }))
+    };
+    let text = match store.read_all(LAST_CHECKPOINT).await {
+        Ok(text) => text,
+        Err(e) if e.is_not_found() => {
+            let names = store.names("_delta_log").await?;
+            return match names.iter().any(|name| name.ends_with(".checkpoint.parquet")) {
+                true => finding(LAST_CHECKPOINT, "it is missing, and there are log checkpoints".to_owned()),
+                false => Ok(None),
+            };
+        }
+        Err(e) => return Err(e.into()),
+    };
+    let Ok(last) = serde_json::from_slice::<LastCheckpoint>(&text) else {
+        return finding(LAST_CHECKPOINT, "it is damaged".to_owned());
+    };
+    if !last.is_classic() {
+        return Ok(None);
+    }
+    let path = checkpoint_path(last.version);
+    match log_checkpoint::read(store, last.version, Some(&last)).await {
+        Ok(Some(_)) => Ok(None),
+        Ok(None) => finding(&path, "_last_checkpoint names it, and it is missing".to_owned()),
+        Err(TableError::Corrupt { what, .. }) => finding(&path, what),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the log checkpoint that opening begins with anew, from the entries of the log and the checkpoint it begins with, if
+/// any. Fails if the log does not say all: nothing is made up.
+pub async fn repair_log(store: &Store) -> Result<(), TableError> {
+    let Some(state) = from_the_beginning(store).await? else {
+        let what = "the log does not say what is in the table from its beginning on";
+        return Err(TableError::corrupt(store.outer_path(LAST_CHECKPOINT)?, what));
+    };
+    let damaged = match LastCheckpoint::read(store).await? {
+        Some(last) if last.is_classic() && last.version != state.version => {
+            let read = log_checkpoint::read(store, last.version, Some(&last)).await;
+            matches!(read, Err(TableError::Corrupt { .. })).then_some(last.version)
+        }
+        _ => None,
+    };
+    log_checkpoint::rewrite(store, &state).await?;
+    // Who opens the version of a damaged checkpoint would read it.
+    if let Some(version) = damaged {
+        store.remove(vec![checkpoint_path(version)]).await?;
+    }
+    Ok(())
+}
