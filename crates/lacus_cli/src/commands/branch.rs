@@ -1,6 +1,6 @@
 //! `lacus branch`: lists, makes, renames and deletes branches.
 
-use lacus_history::BranchInfo;
+use lacus_history::{BranchInfo, MAIN};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -90,7 +90,11 @@ async fn delete(context: &Context, place: &Place, names: &[String], force: bool)
     for name in names {
         if *name == stood.branch || name == place.branch() {
             return Err(Failure::invalid(format!("delete branch: {name:?} is the branch one stands on"))
-                .hint(format!("`lacus checkout {} main` goes elsewhere", place.url)));
+                .hint(format!(
+                    "`lacus checkout {} {}` goes elsewhere",
+                    place.url,
+                    if name == MAIN { "OTHER" } else { MAIN }
+                )));
         }
         // All or none, as far as it can be seen before.
         place.timeline.tip(name).await?;

@@ -66,9 +66,10 @@ fn what(compared: &Compared, tensor: &TensorDifference) -> String {
         Fate::Kept => Vec::new(),
         Fate::Added => vec![format!("added: {}", kind(&compared.after, name))],
         Fate::Dropped => vec![format!("dropped: {}", kind(&compared.before, name))],
-        Fate::Retyped => {
-            vec![format!("{} became {}", kind(&compared.before, name), kind(&compared.after, name))]
-        }
+        Fate::Retyped => match (kind(&compared.before, name), kind(&compared.after, name)) {
+            (was, is) if was == is => vec!["parameters changed".to_owned()],
+            (was, is) => vec![format!("{was} became {is}")],
+        },
     };
     match &tensor.content {
         Content::Same => {}

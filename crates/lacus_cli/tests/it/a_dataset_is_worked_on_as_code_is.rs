@@ -9,7 +9,7 @@ use crate::harness::{Sandbox, dense};
 fn put(sandbox: &Sandbox, name: &str, numbers: &[i64]) {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     sandbox.write_one("t.npy", &dense(DType::I64, &[numbers.len() as u64], &bytes));
-    sandbox.lacus(["put", "d", "t.npy", "--name", name, "--chunk-shape", "2", "--layout", "ftsf"]).ok();
+    sandbox.lacus(["put", "d", "t.npy", "--name", name, "--chunk-shape", "2", "--compression", "none"]).ok();
 }
 
 fn commit(sandbox: &Sandbox, message: &str) -> String {
