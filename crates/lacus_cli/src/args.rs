@@ -1,5 +1,7 @@
 //! What was asked for, as plain values.
 
+mod history;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -7,9 +9,19 @@ use clap_complete::Shell;
 use lacus_exchange::{Kind, OnError};
 use lacus_files::ReadOptions;
 use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
-use lacus_table::At;
 use lacus_tensor::{DType, Index, Shape, parse_indices};
 use serde_json::Value as Json;
+
+use history::{
+    BRANCH_EXAMPLES, CHECK_EXAMPLES, CHECKOUT_EXAMPLES, CHERRY_PICK_EXAMPLES, COMMIT_EXAMPLES, DIFF_EXAMPLES,
+    DISCARD_EXAMPLES, EXPIRE_EXAMPLES, GC_EXAMPLES, LINEAGE_EXAMPLES, LOG_EXAMPLES, MERGE_EXAMPLES,
+    PUBLISH_EXAMPLES, RESTORE_EXAMPLES, REVERT_EXAMPLES, SHOW_EXAMPLES, STATUS_EXAMPLES, TAG_EXAMPLES,
+};
+pub(crate) use history::{
+    BranchArgs, CheckArgs, CheckoutArgs, CherryPickArgs, CommitArgs, DiffArgs, DiscardArgs, ExpireArgs,
+    GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs, ShowArgs,
+    StatusArgs, TagArgs,
+};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -37,6 +49,8 @@ Examples:
   lacus get ./data photos --slice '0:100, ::2' -o some.npy
   lacus import ./photos ./cats                 a folder of class folders, as rows
   lacus head ./cats                            the first of them
+  lacus commit ./data -m 'First photos'        a name for this state
+  lacus checkout ./data -b try                 a branch to try something on
 
 A dataset is a directory, or s3://bucket/path, gs://bucket/path, az://container/path.
 Credentials come from the usual environment variables, or from --storage-option.
@@ -57,6 +71,9 @@ pub(crate) struct Global {
     /// An option of the store, such as aws_region=eu-central-1 (repeatable)
     #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true, value_parser = key_value)]
     pub storage_options: Vec<(String, String)>,
+    /// Read and write this branch, and not the one that is checked out
+    #[arg(long = "branch", value_name = "NAME", global = true, env = "LACUS_BRANCH", hide_env_values = true)]
+    pub on_branch: Option<String>,
 }
 
 /// One of the verbs.
@@ -95,6 +112,60 @@ pub(crate) enum Command {
     /// Show who did what, when
     #[command(after_help = HISTORY_EXAMPLES)]
     History(HistoryArgs),
+    /// Name the newest version: make a commit of the draft
+    #[command(after_help = COMMIT_EXAMPLES)]
+    Commit(Box<CommitArgs>),
+    /// Show where one stands, and what is in no commit yet
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// Show the commits, newest first
+    #[command(after_help = LOG_EXAMPLES)]
+    Log(LogArgs),
+    /// Show a commit and what it changed
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(ShowArgs),
+    /// List, make, rename and delete branches
+    #[command(after_help = BRANCH_EXAMPLES)]
+    Branch(BranchArgs),
+    /// List, make and delete tags
+    #[command(after_help = TAG_EXAMPLES)]
+    Tag(TagArgs),
+    /// Go to a branch, or look at an older state
+    #[command(after_help = CHECKOUT_EXAMPLES)]
+    Checkout(CheckoutArgs),
+    /// Show what differs between two states
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(DiffArgs),
+    /// Merge a branch or commit into the branch one is on
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeArgs),
+    /// Make the changes of one commit on this branch as well
+    #[command(after_help = CHERRY_PICK_EXAMPLES)]
+    CherryPick(CherryPickArgs),
+    /// Undo the changes of one commit
+    #[command(after_help = REVERT_EXAMPLES)]
+    Revert(RevertArgs),
+    /// Make the newest version what the dataset was at another state
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+    /// Throw the draft away
+    #[command(after_help = DISCARD_EXAMPLES)]
+    Discard(DiscardArgs),
+    /// Make a branch a table that any Delta reader opens
+    #[command(after_help = PUBLISH_EXAMPLES)]
+    Publish(PublishArgs),
+    /// Show where a tensor came from
+    #[command(after_help = LINEAGE_EXAMPLES)]
+    Lineage(LineageArgs),
+    /// Find what nothing needs any more, and remove it
+    #[command(after_help = GC_EXAMPLES)]
+    Gc(GcArgs),
+    /// Squash old drafts: versions that are in no commit
+    #[command(after_help = EXPIRE_EXAMPLES)]
+    Expire(ExpireArgs),
+    /// Verify refs, commits, logs and every stored byte, and repair
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
     /// Join small files into few
     #[command(after_help = COMPACT_EXAMPLES)]
     Compact(CompactArgs),
@@ -114,12 +185,13 @@ pub(crate) struct Url {
     pub url: String,
 }
 
-/// Which version a reading command reads.
+/// Which state a reading command reads.
 #[derive(Debug, Args)]
 pub(crate) struct Version {
-    /// Read as of a version (a number) or a time (2026-01-31, 2026-01-31T12:00:00Z; UTC unless it says otherwise)
-    #[arg(long, value_name = "VERSION|TIME", value_parser = version_or_time, default_value = "tip", hide_default_value = true)]
-    pub at: At,
+    /// Read a branch, tag, commit or the beginning of its id, branch~2, a version (a number), or a time
+    /// (2026-01-31, 2026-01-31T12:00:00Z; UTC unless it says otherwise)
+    #[arg(long, value_name = "REV")]
+    pub at: Option<String>,
 }
 
 const CREATE_EXAMPLES: &str = "\
@@ -612,29 +684,6 @@ fn json_object(text: &str) -> Result<Json, String> {
     }
 }
 
-/// `tip`, a version, or a time.
-fn version_or_time(text: &str) -> Result<At, String> {
-    use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
-    if text == "tip" {
-        return Ok(At::Tip);
-    }
-    if let Ok(version) = text.parse::<u64>() {
-        return Ok(At::Version(version));
-    }
-    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-        return Ok(At::Time(time.timestamp_millis()));
-    }
-    let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
-    let time = formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-    let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.and_time(NaiveTime::MIN));
-    match time.or_else(date) {
-        Some(time) => Ok(At::Time(time.and_utc().timestamp_millis())),
-        None => {
-            Err("it should be a version (a number) or a time (2026-01-31, 2026-01-31T12:00:00Z)".to_owned())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -658,21 +707,6 @@ mod tests {
         check("1,,3", None);
         check("-1", None);
         check("1x3", None);
-    }
-
-    #[test]
-    fn versions_and_times() {
-        let check =
-            |text: &str, expected: Option<At>| assert_eq!(version_or_time(text).ok(), expected, "{text}");
-        check("tip", Some(At::Tip));
-        check("7", Some(At::Version(7)));
-        check("1970-01-02", Some(At::Time(86_400_000)));
-        check("1970-01-01T00:00:01", Some(At::Time(1000)));
-        check("1970-01-01 00:01", Some(At::Time(60_000)));
-        check("1970-01-01T00:00:01.234Z", Some(At::Time(1234)));
-        check("1970-01-01T01:00:00+01:00", Some(At::Time(0)));
-        check("yesterday", None);
-        check("-1", None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use lacus_dataset::DatasetError;
 use lacus_exchange::ExchangeError;
 use lacus_files::FileError;
+use lacus_history::HistoryError;
 use lacus_io::{IoError, IoErrorKind};
 use lacus_table::{ErrorKind, TableError};
 use lacus_tensor::TensorError;
@@ -16,6 +17,8 @@ pub(crate) struct Failure {
     cause: Cause,
     message: String,
     hint: Option<String>,
+    /// More for programs: named values beside the message.
+    details: Option<Box<Json>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -29,7 +32,7 @@ enum Cause {
 
 impl Failure {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Failure {
-        Failure { cause: Cause::Kind(kind), message: message.into(), hint: None }
+        Failure { cause: Cause::Kind(kind), message: message.into(), hint: None, details: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Failure {
@@ -37,11 +40,17 @@ impl Failure {
     }
 
     pub(crate) fn stopped() -> Failure {
-        Failure { cause: Cause::Stopped, message: "stopped; nothing was written".into(), hint: None }
+        let message = "stopped; nothing was written".into();
+        Failure { cause: Cause::Stopped, message, hint: None, details: None }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same with named values for programs, an object.
+    pub(crate) fn details(self, details: Json) -> Failure {
+        Failure { details: Some(Box::new(details)), ..self }
     }
 
     /// The same with what it is about in front.
@@ -84,6 +93,9 @@ impl Failure {
         if let Some(hint) = &self.hint {
             error["hint"] = json!(hint);
         }
+        for (name, value) in self.details.iter().filter_map(|details| details.as_object()).flatten() {
+            error[name] = value.clone();
+        }
         Some(json!({"error": error}))
     }
 
@@ -91,7 +103,7 @@ impl Failure {
     pub(crate) fn stdout(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => {
-                Failure { cause: Cause::PipeClosed, message: String::new(), hint: None }
+                Failure { cause: Cause::PipeClosed, message: String::new(), hint: None, details: None }
             }
             _ => Failure::new(ErrorKind::Unavailable, format!("write to stdout: {error}")),
         }
@@ -161,6 +173,29 @@ impl From<ExchangeError> for Failure {
                 failure.hint("--on-error skip leaves such things out and tells them")
             }
             ExchangeError::Taken { .. } => failure.hint("it is written where nothing is yet"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Failure {
+        let failure = Failure::new(error.kind(), error.to_string());
+        match error {
+            HistoryError::Io(error) => error.into(),
+            HistoryError::Table(error) => error.into(),
+            HistoryError::NoSuchRef { close, .. } if close.is_empty() => failure.hint(
+                "`lacus branch` and `lacus tag` list names, `lacus log` commits, `lacus history` versions",
+            ),
+            HistoryError::NoCommitYet { .. } => failure.hint("`lacus commit -m MESSAGE` makes the first"),
+            HistoryError::Gone { .. } => failure.hint("a clean-up (`lacus gc --keep`) removed what was old"),
+            HistoryError::Corrupt { .. } => failure.hint("`lacus check` looks the whole history over"),
+            HistoryError::Ambiguous { candidates, .. } => {
+                failure.hint("give more digits").details(json!({"candidates": candidates}))
+            }
+            HistoryError::Conflicts { conflicts, without_union } => failure
+                .hint("-X ours, -X theirs or -X union says what counts")
+                .details(json!({"conflicts": conflicts, "without_union": without_union})),
             _ => failure,
         }
     }

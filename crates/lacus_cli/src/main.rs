@@ -9,8 +9,11 @@ mod output;
 mod stop;
 
 mod args;
+mod checkouts;
 mod numbers;
+mod place;
 mod preview;
+mod shown;
 mod stream;
 
 mod commands;

@@ -1,6 +1,5 @@
 //! `lacus compact`: few files instead of many.
 
-use lacus_table::At;
 use serde_json::json;
 
 use super::Context;
@@ -9,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{count, size};
 
 pub(crate) async fn run(context: &Context, args: CompactArgs) -> Result<(), Failure> {
-    let mut table = context.open(&args.dataset.url, At::Tip).await?;
+    let mut table = context.open_to_write(&args.dataset.url).await?;
     let bar = context.output.bar("compact");
     let report = table.compact(&context.write_options(false, &bar)).await?;
     drop(bar);

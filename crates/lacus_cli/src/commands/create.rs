@@ -10,7 +10,9 @@ use crate::failure::Failure;
 
 pub(crate) async fn run(context: &Context, args: CreateArgs) -> Result<(), Failure> {
     let url = args.dataset.url;
-    let table = Table::create(context.store(&url)?, World::real()).await?;
+    let store = context.store(&url)?;
+    let table = Table::create(store.clone(), World::real()).await?;
+    context.checkouts.forget(store.url().as_str())?;
     if url.starts_with("memory://") {
         context.output.say("note: memory:// lives as long as this command; use a directory to keep data");
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lacus_io::{Store, World, ensure_conditional_put};
-use lacus_table::{DoctorReport, ErrorKind, Table};
+use lacus_table::{DoctorReport, ErrorKind};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -12,9 +12,9 @@ use crate::failure::Failure;
 use crate::output::{count, facts, size};
 
 pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<(), Failure> {
-    let store = context.store(&args.dataset.url)?;
     let began = Instant::now();
-    let table = Table::open(store.clone(), World::real(), args.version.at).await?;
+    let table = context.open(&args.dataset.url, &args.version).await?;
+    let store = table.home().clone();
     let open_time = began.elapsed();
     let commits = commits(&store).await;
     let bar = context.output.bar("doctor");

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{few, number, size};
 
 pub(crate) async fn run(context: &Context, args: ExportArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, args.version.at).await?;
+    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
     let kind = kind(&args.dest, args.kind, args.wide);
     let bar = context.output.counter("export");
     let options = ExportOptions {

@@ -38,7 +38,7 @@ impl Wanted {
 }
 
 pub(crate) async fn run(context: &Context, args: GetArgs) -> Result<(), Failure> {
-    let table = context.open(&args.dataset.url, args.version.at).await?;
+    let table = context.open(&args.dataset.url, &args.version).await?;
     let wanted =
         args.names.iter().map(|name| Wanted::new(&table, name, &args)).collect::<Result<Vec<_>, _>>()?;
     match &args.output {

@@ -15,13 +15,13 @@ use crate::output::{Side, columns, size};
 const WIDEST: usize = 40;
 
 /// What is shown of a sample: for people, and for programs.
-struct Shown {
-    text: String,
-    json: Json,
+pub(crate) struct Shown {
+    pub text: String,
+    pub json: Json,
 }
 
 pub(crate) async fn run(context: &Context, args: HeadArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, args.version.at).await?;
+    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
     let names = match args.columns {
         Some(names) => names,
         None => dataset.column_names(),
@@ -55,7 +55,8 @@ pub(crate) async fn run(context: &Context, args: HeadArgs) -> Result<(), Failure
     )
 }
 
-async fn samples(dataset: &Dataset, name: &str, rows: &[u64]) -> Result<Vec<Shown>, Failure> {
+/// Samples of a column, told without decoding any.
+pub(crate) async fn samples(dataset: &Dataset, name: &str, rows: &[u64]) -> Result<Vec<Shown>, Failure> {
     let column = dataset.column(name)?;
     if column.htype().link {
         return links(dataset, name, rows).await;

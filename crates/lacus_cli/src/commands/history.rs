@@ -1,24 +1,18 @@
 //! `lacus history`: who did what, when.
 
 use lacus_table::HistoryEntry;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::Context;
 use crate::args::HistoryArgs;
 use crate::failure::Failure;
 use crate::output::{Side, columns, few, time};
+use crate::shown::entry_json;
 
 pub(crate) async fn run(context: &Context, args: HistoryArgs) -> Result<(), Failure> {
-    let table = context.open(&args.dataset.url, args.version.at).await?;
+    let table = context.open(&args.dataset.url, &args.version).await?;
     let entries = table.history(args.limit).await?;
-    context.output.result(|| entries.iter().map(as_json).collect::<Json>(), || as_text(&entries))
-}
-
-fn as_json(entry: &HistoryEntry) -> Json {
-    json!({
-        "version": entry.version, "time": time(entry.time_millis), "author": entry.author,
-        "operation": entry.operation, "detail": entry.detail, "durable": entry.durable,
-    })
+    context.output.result(|| entries.iter().map(entry_json).collect::<Json>(), || as_text(&entries))
 }
 
 fn as_text(entries: &[HistoryEntry]) -> String {
@@ -38,7 +32,7 @@ fn as_text(entries: &[HistoryEntry]) -> String {
 }
 
 /// The tensors it was about, or whatever else is known.
-fn what(detail: &Json) -> String {
+pub(super) fn what(detail: &Json) -> String {
     let names: Vec<String> = match detail["tensors"].as_array() {
         Some(names) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
         None => Vec::new(),

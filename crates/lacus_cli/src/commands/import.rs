@@ -3,7 +3,7 @@
 use lacus_dataset::Dataset;
 use lacus_exchange::{ExchangeError, ImportOptions, Kind, Report, import_as};
 use lacus_io::{Store, World};
-use lacus_table::{At, Table};
+use lacus_table::Table;
 use serde_json::json;
 
 use super::{Context, left_out, report_json};
@@ -20,8 +20,12 @@ pub(crate) async fn run(context: &Context, args: ImportArgs) -> Result<(), Failu
     let store = context.store(&args.dataset.url)?;
     let is_new = !context.stop.or(async { Ok(Table::exists(&store).await?) }).await?;
     let table = match is_new {
-        true => Table::create(store.clone(), World::real()).await?,
-        false => context.open(&args.dataset.url, At::Tip).await?,
+        true => {
+            let table = Table::create(store.clone(), World::real()).await?;
+            context.checkouts.forget(store.url().as_str())?;
+            table
+        }
+        false => context.open_to_write(&args.dataset.url).await?,
     };
     let mut dataset = Dataset::new(table);
     let bar = context.output.counter("import");

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{Side, columns, facts, number, percent, size};
 
 pub(crate) async fn run(context: &Context, args: InfoArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, args.version.at).await?;
+    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
     let table = dataset.table();
     match &args.name {
         Some(name) if table.is_column(name) => {

@@ -16,7 +16,7 @@ enum Listed {
 }
 
 pub(crate) async fn run(context: &Context, args: LsArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, args.version.at).await?;
+    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
     let names: Vec<String> =
         dataset.table().names().into_iter().filter(|name| name.starts_with(&args.prefix)).collect();
     if !args.long && !context.output.json {

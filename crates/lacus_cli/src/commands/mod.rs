@@ -1,39 +1,62 @@
 //! One file per verb. What they share: where the dataset is, how to speak, whether to stop.
 
+mod branch;
+mod check;
+mod checkout;
+mod cherry_pick;
+mod commit;
 mod compact;
 mod completions;
 mod create;
+mod diff;
+mod discard;
 mod doctor;
+mod expire;
 mod export;
+mod gc;
 mod get;
-mod head;
+pub(crate) mod head;
 mod history;
 mod import;
 mod info;
+mod lineage;
+mod log;
 mod ls;
+mod merge;
 mod mv;
+mod publish;
 mod put;
+mod restore;
+mod revert;
 mod rm;
+mod show;
+mod status;
+mod tag;
 
 use std::collections::BTreeMap;
 
 use lacus_dataset::Dataset;
 use lacus_exchange::Report;
+use lacus_history::{Record, Timeline};
 use lacus_io::{Store, World};
 use lacus_layout::Header;
-use lacus_table::{At, Table, TensorInfo, WriteOptions};
+use lacus_table::{Table, TensorInfo, WriteOptions};
 use serde_json::{Value as Json, json};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Version};
+use crate::checkouts::{Checkouts, Position};
 use crate::failure::Failure;
 use crate::output::{Bar, Output, number, percent};
+use crate::place::Place;
 use crate::stop::Stop;
 
 /// Runs the command that was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output { json: cli.global.json, quiet: cli.global.quiet };
     let storage_options = cli.global.storage_options.into_iter().collect();
-    let context = Context { output, storage_options, stop: Stop::listen(output).await };
+    let on_branch = cli.global.on_branch.filter(|name| !name.is_empty());
+    let checkouts = Checkouts::of_user();
+    let context = Context { output, storage_options, on_branch, checkouts, stop: Stop::listen(output).await };
     match cli.command {
         Command::Create(args) => create::run(&context, args).await,
         Command::Put(args) => put::run(&context, *args).await,
@@ -46,6 +69,24 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Rm(args) => rm::run(&context, args).await,
         Command::Mv(args) => mv::run(&context, args).await,
         Command::History(args) => context.stop.or(history::run(&context, args)).await,
+        Command::Commit(args) => commit::run(&context, *args).await,
+        Command::Status(args) => context.stop.or(status::run(&context, args)).await,
+        Command::Log(args) => context.stop.or(log::run(&context, args)).await,
+        Command::Show(args) => context.stop.or(show::run(&context, args)).await,
+        Command::Branch(args) => branch::run(&context, args).await,
+        Command::Tag(args) => tag::run(&context, args).await,
+        Command::Checkout(args) => checkout::run(&context, args).await,
+        Command::Diff(args) => context.stop.or(diff::run(&context, args)).await,
+        Command::Merge(args) => merge::run(&context, args).await,
+        Command::CherryPick(args) => cherry_pick::run(&context, args).await,
+        Command::Revert(args) => revert::run(&context, args).await,
+        Command::Restore(args) => restore::run(&context, args).await,
+        Command::Discard(args) => discard::run(&context, args).await,
+        Command::Publish(args) => publish::run(&context, args).await,
+        Command::Lineage(args) => context.stop.or(lineage::run(&context, args)).await,
+        Command::Gc(args) => gc::run(&context, args).await,
+        Command::Expire(args) => expire::run(&context, args).await,
+        Command::Check(args) => check::run(&context, args).await,
         Command::Compact(args) => compact::run(&context, args).await,
         Command::Doctor(args) => context.stop.or(doctor::run(&context, args)).await,
         Command::Completions(args) => completions::run(&context, args),
@@ -56,6 +97,9 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
 pub(crate) struct Context {
     output: Output,
     storage_options: BTreeMap<String, String>,
+    /// The branch that `--branch` or the environment names.
+    on_branch: Option<String>,
+    checkouts: Checkouts,
     stop: Stop,
 }
 
@@ -64,18 +108,40 @@ impl Context {
         Ok(Store::open(url, &self.storage_options)?)
     }
 
-    async fn open(&self, url: &str, at: At) -> Result<Table, Failure> {
-        let open = async { Ok(Table::open(self.store(url)?, World::real(), at).await?) };
-        self.stop.or(open).await
+    /// A dataset, and where the user stands in it.
+    fn place(&self, url: &str) -> Result<Place, Failure> {
+        let store = self.store(url)?;
+        let position = match &self.on_branch {
+            Some(name) => Position::on(name),
+            None => self.checkouts.get(store.url().as_str())?,
+        };
+        Ok(Place { url: url.to_owned(), timeline: Timeline::new(store, World::real()), position })
     }
 
-    async fn open_dataset(&self, url: &str, at: At) -> Result<Dataset, Failure> {
-        Ok(Dataset::new(self.open(url, at).await?))
+    /// The state to read.
+    async fn open(&self, url: &str, version: &Version) -> Result<Table, Failure> {
+        let place = self.place(url)?;
+        self.stop.or(place.open(version.at.as_deref())).await
+    }
+
+    /// The tip of the branch to write to.
+    async fn open_to_write(&self, url: &str) -> Result<Table, Failure> {
+        let place = self.place(url)?;
+        self.stop.or(place.open_to_write()).await
+    }
+
+    async fn open_dataset(&self, url: &str, version: &Version) -> Result<Dataset, Failure> {
+        Ok(Dataset::new(self.open(url, version).await?))
     }
 
     fn write_options(&self, durable: bool, bar: &Bar) -> WriteOptions {
         WriteOptions { durable, author: None, progress: bar.listener(), cancel: Some(self.stop.flag()) }
     }
+}
+
+/// A commit that says only this.
+fn record(message: String) -> Record {
+    Record { message, ..Record::default() }
 }
 
 /// Bytes that a tensor takes in memory: all elements of a dense one, 64-bit coordinates and values of a

@@ -1,6 +1,6 @@
 //! `lacus mv`: renames a tensor or a column.
 
-use lacus_table::{At, ErrorKind};
+use lacus_table::ErrorKind;
 use serde_json::json;
 
 use super::Context;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 pub(crate) async fn run(context: &Context, args: MvArgs) -> Result<(), Failure> {
     let MvArgs { dataset, from, to } = args;
-    let mut table = context.open(&dataset.url, At::Tip).await?;
+    let mut table = context.open_to_write(&dataset.url).await?;
     if from != to && table.contains(&to) {
         let taken = Failure::new(ErrorKind::Conflict, format!("there is a tensor {to:?} already"));
         return Err(taken.hint("`lacus rm` removes it"));

@@ -2,7 +2,7 @@
 
 use lacus_files::{FileTensors, FileValue, ReadOptions, open};
 use lacus_layout::Value;
-use lacus_table::{At, ErrorKind, Put, Table, TensorInfo};
+use lacus_table::{ErrorKind, Put, Table, TensorInfo};
 use serde_json::{Value as Json, json};
 
 use super::{Context, ratio, tensor_json};
@@ -15,7 +15,7 @@ const TOLD: usize = 10;
 
 pub(crate) async fn run(context: &Context, args: PutArgs) -> Result<(), Failure> {
     // Before the files are read, which may take a while: a wrong URL is told at once.
-    let mut table = context.open(&args.dataset.url, At::Tip).await?;
+    let mut table = context.open_to_write(&args.dataset.url).await?;
     let files = context.stop.or(open_files(&args)).await?;
     let items = items(&files, &args)?;
     let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();

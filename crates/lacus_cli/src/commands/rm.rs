@@ -1,6 +1,5 @@
 //! `lacus rm`: removes tensors and columns, all in one version.
 
-use lacus_table::At;
 use serde_json::json;
 
 use super::Context;
@@ -9,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::few;
 
 pub(crate) async fn run(context: &Context, args: RmArgs) -> Result<(), Failure> {
-    let mut table = context.open(&args.dataset.url, At::Tip).await?;
+    let mut table = context.open_to_write(&args.dataset.url).await?;
     let mut names = args.names;
     names.sort();
     names.dedup();

@@ -11,6 +11,8 @@ use serde_json::Value as Json;
 /// A directory that the command runs in.
 pub(crate) struct Sandbox {
     dir: tempfile::TempDir,
+    /// Where checkouts are remembered.
+    state: tempfile::TempDir,
 }
 
 impl Sandbox {
@@ -22,7 +24,7 @@ impl Sandbox {
     }
 
     pub(crate) fn empty() -> Sandbox {
-        Sandbox { dir: tempfile::tempdir().unwrap() }
+        Sandbox { dir: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -33,6 +35,7 @@ impl Sandbox {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lacus"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null()).env("LACUS_AUTHOR", "Ada");
+        command.env("XDG_STATE_HOME", self.state.path()).env_remove("LACUS_BRANCH");
         command
     }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 32] = [
     "create",
     "put",
     "get",
@@ -14,6 +14,24 @@ const COMMANDS: [&str; 14] = [
     "rm",
     "mv",
     "history",
+    "commit",
+    "status",
+    "log",
+    "show",
+    "branch",
+    "tag",
+    "checkout",
+    "diff",
+    "merge",
+    "cherry-pick",
+    "revert",
+    "restore",
+    "discard",
+    "publish",
+    "lineage",
+    "gc",
+    "expire",
+    "check",
     "compact",
     "doctor",
     "completions",
@@ -26,7 +44,7 @@ fn of_every_command() {
         let help = sandbox.lacus([command, "--help"]).ok();
         assert!(help.contains(&format!("Examples:\n  lacus {command} ")), "{help}");
         assert!(help.contains(&format!("Usage: lacus {command} ")), "{help}");
-        for global in ["--json", "--quiet", "--storage-option"] {
+        for global in ["--json", "--quiet", "--storage-option", "--branch"] {
             assert!(help.contains(global), "{command} {global}");
         }
         assert_eq!(sandbox.lacus(["help", command]).ok(), help);

@@ -31,5 +31,5 @@ fn by_number_and_by_time() {
     assert_eq!(sandbox.lacus(["history", "d", "--at", "1", "--json"]).json().as_array().unwrap().len(), 2);
     assert_eq!(sandbox.lacus(["info", "d", "--at", "2", "--json"]).json()["version"], 2);
     assert_eq!(sandbox.lacus(["doctor", "d", "--at", "2", "--json"]).json()["version"], 2);
-    sandbox.lacus(["get", "d", "a", "--at", "yesterday"]).fails(2);
+    sandbox.lacus(["get", "d", "a", "--at", "yesterday"]).fails(3);
 }

@@ -1,0 +1,34 @@
+//! `lacus publish`: a branch becomes a table that any Delta reader opens.
+
+use serde_json::json;
+
+use super::Context;
+use crate::args::PublishArgs;
+use crate::failure::Failure;
+use crate::output::count;
+
+pub(crate) async fn run(context: &Context, args: PublishArgs) -> Result<(), Failure> {
+    let place = context.place(&args.dataset.url)?;
+    let branch = match &args.published {
+        Some(name) => name,
+        None => place.writable()?,
+    };
+    let bar = context.output.bar("publish");
+    let (directory, files) = place.timeline.publish(branch, &context.write_options(true, &bar)).await?;
+    drop(bar);
+    let home = place.timeline.home().url().as_str();
+    let url = match directory.is_empty() {
+        true => home.to_owned(),
+        false => format!("{}/{directory}", home.trim_end_matches('/')),
+    };
+    match files {
+        0 => context.output.say(&format!("branch {branch} borrowed nothing: any Delta reader opens it")),
+        files => {
+            let files = count(files, "file");
+            context
+                .output
+                .say(&format!("branch {branch} has {files} of its own now: any Delta reader opens it"));
+        }
+    }
+    context.output.result(|| json!({"branch": branch, "url": url, "files": files}), || format!("{url}\n"))
+}
