@@ -357,6 +357,34 @@ pub enum Problem {
         /// What, and why not.
         what: String,
     },
+    /// A task that does not fit the memory of a site.
+    #[error(
+        "the largest task of `{what}` needs {needed} bytes, more than the {budget} bytes of a site: tiles are {block} long, make them shorter"
+    )]
+    MemoryBudget {
+        /// The operator.
+        what: String,
+        /// Bytes the task needs.
+        needed: u64,
+        /// Bytes there are.
+        budget: u64,
+        /// The extent of a tile.
+        block: u64,
+    },
+    /// An operator of more steps over tiles than are planned.
+    #[error(
+        "`{what}` has {steps} steps over tiles, more than {most}: tiles are {block} long, make them longer"
+    )]
+    TooManySteps {
+        /// The operator.
+        what: String,
+        /// Its steps.
+        steps: u64,
+        /// The most steps.
+        most: u64,
+        /// The extent of a tile.
+        block: u64,
+    },
     /// The reference interpreter was asked for more than it does.
     #[error("the reference interpreter stops here: {reason}")]
     InterpreterLimit {

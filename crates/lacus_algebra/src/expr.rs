@@ -208,7 +208,7 @@ impl Element {
         }
     }
 
-    fn parts_mut(&mut self) -> Vec<&mut Element> {
+    pub(crate) fn parts_mut(&mut self) -> Vec<&mut Element> {
         match &mut self.node {
             ElementNode::Constant(_)
             | ElementNode::Position(_)

@@ -10,7 +10,6 @@
 //! For a product of matrices that is r × c × d: BMM is (s, 1, 1), CPMM (1, 1, s), RMM and SUMMA (r, c, 1).
 
 use crate::contraction::Label;
-use crate::error::AlgebraError;
 use std::collections::BTreeMap;
 
 /// A product of two tensors.
@@ -41,21 +40,6 @@ pub struct Grid {
     pub multiplications: u128,
     /// Elements that a site holds at most: its part of both factors and of the result.
     pub memory_floats: u128,
-}
-
-/// What a grid is chosen by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Objective {
-    /// The fewest elements moved, on at least as many sites as TensorPlanner's ⌊√p⌋ × ⌊p/⌊√p⌋⌋ uses. (On one site
-    /// nothing would be moved.)
-    Moved,
-    /// The least time.
-    Time {
-        /// Multiplications per second of a site.
-        multiplications_per_sec: f64,
-        /// Elements per second that a site receives.
-        floats_per_sec: f64,
-    },
 }
 
 impl Product {
@@ -119,40 +103,17 @@ impl Product {
         all.into_iter().map(|(grid, _)| self.on(grid)).collect()
     }
 
-    /// The best grid whose sites need no more memory than `budget` elements. Fails with the least memory that would
-    /// do, when there is none.
-    pub fn choose(
-        &self,
-        sites: u64,
-        objective: Objective,
-        budget: Option<u128>,
-    ) -> Result<Grid, AlgebraError> {
+    /// The grid that moves the fewest elements, on at least as many sites as TensorPlanner's ⌊√p⌋ × ⌊p/⌊√p⌋⌋ uses, or as
+    /// many as there are tiles for. (On one site nothing would be moved.)
+    pub fn least_moved(&self, sites: u64) -> Option<Grid> {
         let grids = self.grids(sites);
-        let least_memory = grids.iter().map(|grid| grid.memory_floats).min().unwrap_or(0);
         let most_used = grids.iter().map(Grid::used).max().unwrap_or(1);
         let root = sites.isqrt().max(1);
-        // Where there are too few tiles for that many sites, as many as there can be.
         let wanted = (root * (sites / root)).min(most_used);
-        let fits = |grid: &&Grid| budget.is_none_or(|budget| grid.memory_floats <= budget);
-        let candidates = grids.iter().filter(fits);
-        let best = match objective {
-            Objective::Moved => candidates
-                .filter(|grid| grid.used() >= wanted)
-                .min_by_key(|grid| (grid.moved_floats, grid.multiplications, grid.parts, grid.memory_floats)),
-            Objective::Time { multiplications_per_sec, floats_per_sec } => {
-                let secs = |grid: &Grid| {
-                    // Sites receive at the same time, each its share.
-                    let received = grid.moved_floats as f64 / grid.used() as f64;
-                    grid.multiplications as f64 / multiplications_per_sec + received / floats_per_sec
-                };
-                candidates.min_by(|a, b| secs(a).total_cmp(&secs(b)))
-            }
-        };
-        best.cloned().ok_or_else(|| AlgebraError::Argument {
-            what: "a grid",
-            expected: "a memory budget that the largest part of a site fits into",
-            found: format!("{} elements, of which {least_memory} are needed", budget.unwrap_or(0)),
-        })
+        grids
+            .into_iter()
+            .filter(|grid| grid.used() >= wanted)
+            .min_by_key(|grid| (grid.moved_floats, grid.multiplications, grid.parts, grid.memory_floats))
     }
 }
 
@@ -245,7 +206,7 @@ mod tests {
             for sites in [5u64, 10, 15] {
                 let tiles = 15;
                 let product = matmul(size, tiles);
-                let best = product.choose(sites, Objective::Moved, None).unwrap();
+                let best = product.least_moved(sites).unwrap();
                 let root = sites.isqrt();
                 let pattern = product.on(grid(root, sites / root, 1));
                 assert!(best.moved_floats <= pattern.moved_floats, "{size:?} on {sites}: √p");
@@ -270,21 +231,5 @@ mod tests {
             let plans = rule_plans(size, 10, 10);
             assert_eq!(plans[..2], [moved(10, 1, 1), moved(1, 1, 10)]);
         }
-    }
-
-    #[test]
-    fn time_and_memory_decide_too() {
-        let product = matmul([4_000, 4_000, 4_000], 10);
-        let time = |floats_per_sec| Objective::Time { multiplications_per_sec: 1e10, floats_per_sec };
-        let slow = product.choose(8, time(1e5), None).unwrap();
-        let fast = product.choose(8, time(1e12), None).unwrap();
-        assert_eq!((slow.used(), fast.used()), (1, 8));
-        let roomy = product.choose(8, Objective::Moved, None).unwrap();
-        let tight = product.choose(8, Objective::Moved, Some(roomy.memory_floats)).unwrap();
-        assert_eq!(roomy, tight);
-        let error = product.choose(8, Objective::Moved, Some(1000)).unwrap_err().to_string();
-        assert!(error.contains("1000 elements, of which"), "{error}");
-        let single = matmul([10, 10, 10], 1).choose(8, Objective::Moved, None).unwrap();
-        assert_eq!((single.used(), single.moved_floats), (1, 0));
     }
 }

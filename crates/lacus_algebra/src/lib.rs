@@ -1,9 +1,10 @@
-//! How should this be computed? From a program's text to plans over tiles on several sites. Pure: no I/O, no threads, no
-//! clock; the same input gives the same plan.
+//! How should this be computed? From a program's text to tasks on several sites. Pure: no I/O, no threads, no clock; the
+//! same input gives the same plan.
 //!
 //! ```text
 //! text ─parse→ Program ─check→ CheckedProgram (comprehensions: all shapes known) ─interpret→ small arrays
-//! Contraction ─order→ products of two ─plan_contraction→ grids ─TaskGraph::build→ tasks on sites
+//!      ─lower→ Network (operators, values, loops) ─plan_program→ ProgramPlan (where everything is, what moves)
+//!      ─TaskGraph::build→ tasks ─schedule→ Schedule ─simulate→ Simulation       run → small arrays, by tasks
 //! Logical (seven operators over tiles) ─compile→ Plan (with placement) ─rules→ Plan ─moved_floats→ cost
 //! ```
 //!
@@ -29,8 +30,9 @@
 //! # Ok::<(), lacus_algebra::AlgebraError>(())
 //! ```
 //!
-//! Every level has a plain interpreter that says what it means ([`interpret`], [`Logical::run`], [`Plan::run`]), and is
-//! tested against the level above it. Decisions and what they cost are in `design/0003-the-algebra.md`.
+//! Every level has a plain interpreter that says what it means ([`interpret`], [`Logical::run`], [`Plan::run`], [`run()`]),
+//! and is tested against the level above it. [`explain_program`] shows all of it for a text and shapes. The language is
+//! described in `docs/algebra.md`; decisions and what they cost are in `design/0003-the-algebra.md`.
 
 mod error;
 
@@ -63,31 +65,65 @@ mod cost;
 mod contraction;
 mod grid;
 
+mod network;
+
+mod lower;
+
+mod machine;
+mod tiling;
+
+mod touch;
+
+mod site_set;
+mod spread;
+
+mod search;
+
 mod plan;
 
 mod task_graph;
 
+mod schedule;
+
+mod simulate;
+
+mod choose;
+
+mod run;
+
 mod explain;
 
 pub use array::{Array, compute_dtype};
+pub use choose::plan_program;
 pub use contraction::{Contraction, EXACT_FACTORS, Label, PairStep};
 pub use cost::{CostModel, moved_floats};
 pub use error::{AlgebraError, Place, Problem};
 pub use explain::{
-    Alternative, alternatives, contraction_json, explain_contraction, explain_plan, plan_graphviz,
+    ExplainOptions, Explanation, Tasks, TensorType, explain_plan, explain_program, parse_shapes,
+    plan_graphviz,
 };
 pub use function::{Function, Functions};
-pub use grid::{Grid, Objective, Product};
+pub use grid::{Grid, Product};
 pub use infer::{Inputs, check};
 pub use interpret::{Limits, Outcome, interpret, random};
 pub use kernel::{JoinKernel, MapKernel, ReduceKernel};
 pub use key::{Key, KeyCondition, KeyFunction, KeyTerm};
 pub use logical::Logical;
+pub use lower::lower;
+pub use machine::{MAX_SITES, Machine, Objective, PlanOptions};
+pub use network::{
+    Carried, FlowNode, Fold, Formula, Known, LoopNode, Made, Network, Operator, Read, Scope, Until, Value,
+};
 pub use op::{BinaryOp, UnaryOp};
 pub use physical::{LocalMap, Placed, Plan, RelationType, TileType, compile};
 pub use placement::{GridAxis, Placement, SiteMap};
-pub use plan::{ContractionPlan, MAX_GRIDS, PlanOptions, PlannedProduct, plan_contraction};
+pub use plan::{Alternative, PlacedValue, PlannedOperator, ProgramPlan, Way, plan, plan_in_way};
 pub use relation::{JoinOn, Missing, Relation};
+pub use run::run;
 pub use scalar::Scalar;
+pub use schedule::{Schedule, schedule};
+pub use simulate::{Simulation, SiteLoad, simulate};
+pub use spread::Spread;
 pub use syntax::parser::parse;
-pub use task_graph::{Task, TaskGraph, TaskId, TaskKind};
+pub use task_graph::{GraphOptions, Output, Task, TaskGraph, TaskId, TaskKind};
+pub use tiling::{Tiles, Tiling};

@@ -1,404 +1,302 @@
-//! The plan of a contraction: in which order two factors are multiplied at a time, and on which grid each product is
-//! done, so that what one product leaves behind is near where the next one needs it.
-//!
-//! The order comes first, by multiplications alone. Then grids are chosen for all products together, by dynamic
-//! programming over the tree that they make: the best for a product on a grid is its own cost, and for each factor
-//! the best over the grids it may come from, with what has to move between. That is exact as long as no product has
-//! more grids to choose from than are looked at; of more, those are that are best on their own, so that the time is
-//! bounded.
+//! The plan of a program: where every operator runs and every tile is, what that moves, and what else was considered.
+//! Plain data, from which task graphs are made.
 
-use crate::contraction::{Contraction, Label, PairStep};
+mod alternatives;
+mod limits;
+
 use crate::error::AlgebraError;
-use crate::grid::{Grid, Objective, Product};
-use crate::placement::{GridAxis, SiteMap};
+use crate::expr::{CheckedProgram, Slot};
+use crate::lower::lower;
+use crate::machine::PlanOptions;
+use crate::network::{Known, Made, Network, Operator};
+use crate::search::candidates::{candidate, find, known_ways};
+use crate::search::model::{Doing, Model, carries};
+use crate::search::{Cache, Weigh, search};
+use crate::site_set::SiteSets;
+use crate::spread::Spread;
+use crate::tiling::{Tiles, Tiling, each_of};
+use crate::touch::{Ranges, Tiled};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// What a plan is for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlanOptions {
-    /// Sites there are.
-    pub sites: u64,
-    /// The extent of a tile along every label; shorter at the edges.
-    pub block: u64,
-    /// What is to be little.
-    pub objective: Objective,
-    /// Elements that a site has room for in one product; `None` for as many as it takes.
-    pub budget_floats: Option<u128>,
+/// How a program is run.
+#[derive(Clone, Debug)]
+pub struct ProgramPlan {
+    /// Its operators and values.
+    pub network: Network,
+    /// What it was planned for.
+    pub options: PlanOptions,
+    /// How tensors are cut.
+    pub tiling: Tiling,
+    /// Where each operator runs, by its number.
+    pub operators: BTreeMap<usize, PlannedOperator>,
+    /// Where the tiles of each value are, and how much of it moves.
+    pub placed: BTreeMap<Slot, PlacedValue>,
+    /// Elements that move between sites in all, with every round of every loop.
+    pub moved_floats: u128,
+    /// The same in bytes.
+    pub moved_bytes: u128,
+    /// Seconds it takes, roughly: one operator after another.
+    pub secs: f64,
+    /// True when no other combination of the spreads that were considered is better.
+    pub is_exact: bool,
 }
 
-/// Grids of one product that are looked at, at most. A product of matrices on 64 sites has fewer that use them all.
-pub const MAX_GRIDS: usize = 512;
-
-/// Classes of tiles that are looked at for two neighbouring products, over all pairs of their grids: some seconds.
-const MAX_WORK: u64 = 20_000_000;
-
-/// How a contraction is done.
+/// An operator of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ContractionPlan {
-    /// Products in order.
-    pub products: Vec<PlannedProduct>,
-    /// Elements that are moved in all of them.
+pub struct PlannedOperator {
+    /// Where its steps run.
+    pub spread: Spread,
+    /// How often it runs.
+    pub rounds: u128,
+    /// Elements of contributions that move to where they are reduced, in all rounds.
+    pub contributions: u128,
+    /// Operations and tasks on the site with the most, in seconds, in all rounds.
+    pub secs: f64,
+    /// Bytes that the fullest site would hold with its part of everything at once.
+    pub memory_bytes: u64,
+    /// What else was considered.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A spread that was not chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// What it is known as.
+    pub name: String,
+    /// Where steps would run.
+    pub spread: Spread,
+    /// What the whole program would move.
+    pub moved_floats: u128,
+    /// Why it lost.
+    pub reason: String,
+}
+
+/// A value of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedValue {
+    /// The site of every tile, in C order.
+    pub homes: Arc<[u32]>,
+    /// Elements that move to those who read it, in all rounds.
     pub moved_floats: u128,
 }
 
-/// One product of a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedProduct {
-    /// Which factors it multiplies.
-    pub step: PairStep,
-    /// Its shapes.
-    pub product: Product,
-    /// The grid it is done on.
-    pub grid: Grid,
-    /// Elements moved for it: its factors to where they are needed, its contributions to where they are reduced.
-    pub moved_floats: u128,
+/// Plans a checked program. Fails if an option cannot be, if there are too many tiles, or if a task needs more memory
+/// than a site has.
+pub fn plan(program: &CheckedProgram, options: &PlanOptions) -> Result<ProgramPlan, AlgebraError> {
+    plan_in(program, options, None)
 }
 
-/// Plans a contraction. Fails if there is no site or no tile, or if no grid fits the budget.
-///
-/// A contraction of one factor is no product, so its plan is empty.
-pub fn plan_contraction(
-    contraction: &Contraction,
+/// The known ways to contract two tensors on several sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Every site has some rows of the left tensor and all of the right one (BMM).
+    BroadcastRight,
+    /// Every site has some columns of the right tensor and all of the left one (BMM).
+    BroadcastLeft,
+    /// Every site has some of what is summed over, and contributions are added (CMM, CPMM).
+    CrossProduct,
+    /// Sites form a grid of rows and columns that uses all of them (RMM).
+    Replicate,
+    /// TensorPlanner's grid of ⌊√p⌋ × ⌊p/⌊√p⌋⌋.
+    RootGrid,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 5] =
+        [Way::BroadcastRight, Way::BroadcastLeft, Way::CrossProduct, Way::Replicate, Way::RootGrid];
+
+    /// What it is known as.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::BroadcastRight => "broadcast right (BMM)",
+            Way::BroadcastLeft => "broadcast left (BMM)",
+            Way::CrossProduct => "cross product (CMM)",
+            Way::Replicate => "replicate both (RMM)",
+            Way::RootGrid => "√p grid",
+        }
+    }
+}
+
+/// Plans with every contraction done in one way, and everything else as suits it, to compare with.
+pub fn plan_in_way(
+    program: &CheckedProgram,
     options: &PlanOptions,
-) -> Result<ContractionPlan, AlgebraError> {
-    for (what, number) in [("a number of sites", options.sites), ("the extent of a tile", options.block)] {
-        if number == 0 {
-            return Err(AlgebraError::Argument { what, expected: "at least 1", found: "0".to_owned() });
-        }
-    }
-    let steps = contraction.order();
-    let tree = Tree::new(contraction, steps, options)?;
-    let chosen = tree.choose(options);
-    let products = (0..tree.steps.len()).map(|at| PlannedProduct {
-        step: tree.steps[at].clone(),
-        product: tree.products[at].clone(),
-        grid: tree.grids[at][chosen[at]].clone(),
-        moved_floats: tree.moved(at, &chosen),
-    });
-    let products: Vec<PlannedProduct> = products.collect();
-    let moved_floats = products.iter().map(|product| product.moved_floats).fold(0, u128::saturating_add);
-    Ok(ContractionPlan { products, moved_floats })
+    way: Way,
+) -> Result<ProgramPlan, AlgebraError> {
+    plan_in(program, options, Some(way as usize))
 }
 
-/// Products and the grids they may be done on.
-struct Tree {
-    /// Factors of the contraction; numbers from here on are products.
-    factors: usize,
-    steps: Vec<PairStep>,
-    products: Vec<Product>,
-    grids: Vec<Vec<Grid>>,
-}
-
-impl Tree {
-    fn new(
-        contraction: &Contraction,
-        steps: Vec<PairStep>,
-        options: &PlanOptions,
-    ) -> Result<Tree, AlgebraError> {
-        let factors = contraction.factors.len();
-        let mut labels: Vec<Vec<Label>> =
-            contraction.factors.iter().map(|(_, labels)| distinct(labels)).collect();
-        let (mut products, mut grids) = (Vec::new(), Vec::new());
-        for step in &steps {
-            let (left, right) = (labels[step.left].clone(), labels[step.right].clone());
-            let used = left.iter().chain(&right);
-            let extents: BTreeMap<Label, u64> =
-                used.map(|&label| (label, contraction.extent(label))).collect();
-            let blocks = extents.keys().map(|&label| (label, options.block)).collect();
-            let product = Product { left, right, output: step.output.clone(), extents, blocks };
-            // Fails with the numbers when nothing fits.
-            product.choose(options.sites, options.objective, options.budget_floats)?;
-            let mut all = candidates(&product, options);
-            all.sort_by_key(|grid| (grid.moved_floats, grid.multiplications, grid.parts, grid.memory_floats));
-            all.truncate(most_grids(&product, options.sites));
-            labels.push(step.output.clone());
-            products.push(product);
-            grids.push(all);
-        }
-        Ok(Tree { factors, steps, products, grids })
+fn plan_in(
+    program: &CheckedProgram,
+    options: &PlanOptions,
+    way: Option<usize>,
+) -> Result<ProgramPlan, AlgebraError> {
+    options.check()?;
+    let network = lower(program)?;
+    let tiling = Tiling::choose(&network, options.block, options.sites)?;
+    for at in network.running() {
+        limits::check(&network, &tiling, &network.operators[at], options)?;
     }
-
-    /// The number of the best grid of each product.
-    fn choose(&self, options: &PlanOptions) -> Vec<usize> {
-        // For each product and grid: the cost of it and all below, and the grids of the products it multiplies.
-        let mut best: Vec<Vec<(f64, [usize; 2])>> = Vec::with_capacity(self.steps.len());
-        for at in 0..self.steps.len() {
-            let mut row = Vec::with_capacity(self.grids[at].len());
-            for grid in &self.grids[at] {
-                let mut total = own_cost(grid, self.contributions(at, grid), options);
-                let mut below = [0; 2];
-                for (side, choice) in below.iter_mut().enumerate() {
-                    let mut least = f64::INFINITY;
-                    let below: Vec<f64> = match self.producer(at, side) {
-                        Some(producer) => best[producer].iter().map(|(cost, _)| *cost).collect(),
-                        None => vec![0.0],
-                    };
-                    for (from, under) in below.into_iter().enumerate() {
-                        let moved = self.edge(at, side, grid, from);
-                        let cost = under + transfer_cost(moved, grid, options);
-                        if cost < least {
-                            (least, *choice) = (cost, from);
-                        }
-                    }
-                    total += least;
-                }
-                row.push((total, below));
-            }
-            best.push(row);
-        }
-        let mut chosen = vec![0; self.steps.len()];
-        if let Some(last) = self.steps.len().checked_sub(1) {
-            let costs = best[last].iter().enumerate();
-            chosen[last] = costs.min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0)).map_or(0, |(grid, _)| grid);
-            for at in (0..self.steps.len()).rev() {
-                for (side, &choice) in best[at][chosen[at]].1.iter().enumerate() {
-                    if let Some(producer) = self.producer(at, side) {
-                        chosen[producer] = choice;
-                    }
-                }
-            }
-        }
-        chosen
-    }
-
-    /// The product that makes a factor; `None` for a factor of the contraction.
-    fn producer(&self, at: usize, side: usize) -> Option<usize> {
-        let factor = if side == 0 { self.steps[at].left } else { self.steps[at].right };
-        factor.checked_sub(self.factors)
-    }
-
-    fn contributions(&self, at: usize, grid: &Grid) -> u128 {
-        let product = &self.products[at];
-        product.size(&product.output).saturating_mul(u128::from(grid.parts) - 1)
-    }
-
-    /// Elements of a factor that move to the grid: to every site that needs a tile, unless it is there.
-    fn edge(&self, at: usize, side: usize, grid: &Grid, from: usize) -> u128 {
-        let product = &self.products[at];
-        let labels = if side == 0 { &product.left } else { &product.right };
-        let needed = layout(labels, &grid.sites);
-        let Some(producer) = self.producer(at, side) else {
-            // Factors of the contraction are laid out for this product: one copy is in place.
-            return product.size(labels).saturating_mul(copies(&needed) - 1);
-        };
-        let held = layout(labels, &self.grids[producer][from].sites);
-        if held == needed {
-            return product.size(labels).saturating_mul(copies(&needed) - 1);
-        }
-        // Sites follow from coordinates modulo both grids, so tiles that agree on that are counted together.
-        let classes: Vec<Vec<u128>> = labels
-            .iter()
-            .map(|label| {
-                let sites_along = |grid: &Grid| grid.sites.get(label).copied().unwrap_or(1).max(1);
-                class_extents(product, *label, sites_along(grid), sites_along(&self.grids[producer][from]))
-            })
-            .collect();
-        let counts: Vec<usize> = classes.iter().map(Vec::len).collect();
-        let mut moved = 0u128;
-        for class in crate::array::positions(&counts) {
-            let key: Vec<i64> = class.iter().map(|&at| at as i64).collect();
-            // Contributions are reduced on the first of the sites that can hold the tile.
-            let home = held.sites_of(&key).and_then(|sites| sites.first().copied());
-            let wanted = needed.sites_of(&key).unwrap_or_default();
-            let sent = wanted.iter().filter(|site| Some(**site) != home).count();
-            let floats: u128 = class.iter().zip(&classes).map(|(&at, extents)| extents[at]).product();
-            moved = moved.saturating_add(floats.saturating_mul(sent as u128));
-        }
-        moved
-    }
-
-    /// Elements moved for a product, with these grids.
-    fn moved(&self, at: usize, chosen: &[usize]) -> u128 {
-        let grid = &self.grids[at][chosen[at]];
-        let sides = (0..2).map(|side| {
-            let from = self.producer(at, side).map_or(0, |producer| chosen[producer]);
-            self.edge(at, side, grid, from)
-        });
-        sides.fold(self.contributions(at, grid), u128::saturating_add)
-    }
-}
-
-/// How much of a label the tiles of each class cover, where a class is a coordinate modulo both numbers.
-fn class_extents(product: &Product, label: Label, a: u64, b: u64) -> Vec<u128> {
-    let (extent, block) = (product.extents[&label], product.blocks[&label].max(1));
-    let tiles = product.tiles(label);
-    let classes = (a / gcd(a, b)).saturating_mul(b).min(tiles);
-    // All tiles are whole but the last, which is trimmed.
-    let trimmed = (u128::from(tiles) * u128::from(block)).saturating_sub(u128::from(extent));
-    let covered = (0..classes).map(|class| {
-        let whole = u128::from((tiles - class).div_ceil(classes)) * u128::from(block);
-        if (tiles - 1) % classes == class { whole - trimmed } else { whole }
-    });
-    covered.collect()
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-fn own_cost(grid: &Grid, contributions: u128, options: &PlanOptions) -> f64 {
-    let work = match options.objective {
-        Objective::Moved => 0.0,
-        Objective::Time { multiplications_per_sec, .. } => {
-            grid.multiplications as f64 / multiplications_per_sec
+    let carried = carries(&network);
+    let mut model = Model::new(&network, &carried, &tiling, options);
+    let choice = match way {
+        None => search(&mut model),
+        Some(way) => {
+            find(&mut model);
+            let ways: Vec<Vec<usize>> =
+                (0..model.nodes.len()).map(|node| force(&mut model, node, way)).collect();
+            Weigh::new(&model, Cache::default()).solve(&ways)
         }
     };
-    work + transfer_cost(contributions, grid, options)
-}
-
-fn transfer_cost(moved: u128, grid: &Grid, options: &PlanOptions) -> f64 {
-    match options.objective {
-        Objective::Moved => moved as f64,
-        Objective::Time { floats_per_sec, .. } => moved as f64 / grid.used() as f64 / floats_per_sec,
+    let chosen = choice.chosen;
+    let mut placed = BTreeMap::new();
+    let (mut moved_floats, mut moved_bytes, mut secs) = (0u128, 0u128, 0.0);
+    for &value in model.consumers.keys() {
+        let homes = homes(&model, value, &chosen);
+        let moves = model.exact_moves(value, &homes, &chosen);
+        moved_floats += moves.floats;
+        let size = network.value(value).dtype.size_bytes();
+        moved_bytes += moves.floats * size as u128;
+        secs += moves.busiest * size as f64 / options.machine.bytes_per_sec;
+        placed.insert(value, PlacedValue { homes, moved_floats: moves.floats });
     }
+    let saved = network.saved();
+    for &value in model.maker.keys().chain(&saved) {
+        placed
+            .entry(value)
+            .or_insert_with(|| PlacedValue { homes: homes(&model, value, &chosen), moved_floats: 0 });
+    }
+    let mut operators = BTreeMap::new();
+    for (node, &choice) in chosen.iter().enumerate() {
+        let Doing::Operator(at) = model.nodes[node].doing else { continue };
+        let own = model.nodes[node].candidates[choice].clone();
+        let contributions = model.exact_contributions(node, &own);
+        let rounds = model.nodes[node].rounds.count();
+        moved_floats += contributions;
+        let size = model.nodes[node].tiled.operator.body.dtype.size_bytes();
+        moved_bytes += contributions * size as u128;
+        let shared = contributions as f64 * size as f64 / own.spread.used().max(1) as f64;
+        secs += own.secs * rounds as f64 + shared / options.machine.bytes_per_sec;
+        operators.insert(
+            at,
+            PlannedOperator {
+                spread: own.spread,
+                rounds,
+                contributions,
+                secs: own.secs * rounds as f64,
+                memory_bytes: own.memory_bytes,
+                alternatives: Vec::new(),
+            },
+        );
+    }
+    // Of a plan that is only compared with nobody asks what else was considered.
+    let others = if way.is_none() { alternatives::alternatives(&mut model, &chosen) } else { Vec::new() };
+    for (at, others) in others {
+        if let Some(operator) = operators.get_mut(&at) {
+            operator.alternatives = others;
+        }
+    }
+    let is_exact = choice.is_exact;
+    let options = *options;
+    Ok(ProgramPlan { network, options, tiling, operators, placed, moved_floats, moved_bytes, secs, is_exact })
 }
 
-/// Grids that fit the budget and, where movement alone counts, use enough sites.
-fn candidates(product: &Product, options: &PlanOptions) -> Vec<Grid> {
-    let grids = product.grids(options.sites);
-    let most_used = grids.iter().map(Grid::used).max().unwrap_or(1);
-    let root = options.sites.isqrt().max(1);
-    let wanted = match options.objective {
-        Objective::Moved => (root * (options.sites / root)).min(most_used),
-        Objective::Time { .. } => 1,
-    };
-    let fits = |grid: &Grid| options.budget_floats.is_none_or(|budget| grid.memory_floats <= budget);
-    grids.into_iter().filter(|grid| fits(grid) && grid.used() >= wanted).collect()
+/// The candidates of a node, or only the one that is a known way.
+fn force(model: &mut Model<'_>, node: usize, way: usize) -> Vec<usize> {
+    let all = (0..model.nodes[node].candidates.len()).collect();
+    let tiled = &model.nodes[node].tiled;
+    let ways = known_ways(tiled.operator, tiled, model.options.sites);
+    let Some((_, grid)) = ways.get(way) else { return all };
+    vec![number_of(model, node, Spread::Grid(grid.clone()))]
 }
 
-/// Grids of a product that are looked at, so that all pairs with those of its neighbours stay within [`MAX_WORK`].
-fn most_grids(product: &Product, sites: u64) -> usize {
-    // Two grids have less than sites² classes along a label, and no more than there are tiles.
-    let classes = |label: &Label| product.tiles(*label).min(sites.saturating_mul(sites));
-    let along = |labels: &[Label]| labels.iter().map(classes).fold(1, u64::saturating_mul);
-    let most = along(&product.left).max(along(&product.right)).max(along(&product.output));
-    ((MAX_WORK / most.max(1)).isqrt() as usize).clamp(16, MAX_GRIDS)
+/// The number of a spread among the candidates of a node, to which it is added if it is not there.
+fn number_of(model: &mut Model<'_>, node: usize, spread: Spread) -> usize {
+    if let Some(at) = model.nodes[node].candidates.iter().position(|other| other.spread == spread) {
+        return at;
+    }
+    let ranges = model.typical(model.nodes[node].tiled.operator.output);
+    let new = candidate(model, node, spread, &ranges);
+    model.nodes[node].candidates.push(new);
+    model.nodes[node].candidates.len() - 1
 }
 
-/// Where the tiles of a tensor with these labels are on a grid: along labels it does not have, everywhere.
-fn layout(labels: &[Label], sites: &BTreeMap<Label, u64>) -> SiteMap {
-    let axes = sites
+/// The site of every tile of a value. What is loaded is where it is needed; what nobody needs is dealt out.
+fn homes(model: &Model<'_>, value: Slot, chosen: &[usize]) -> Arc<[u32]> {
+    if let Some(homes) = model.homes(value, chosen) {
+        return homes;
+    }
+    let consumers = model.consumers.get(&value).map_or(&[][..], |all| &all[..]);
+    let fixed = model.typical(value);
+    let needs: Vec<SiteSets> = consumers
         .iter()
-        .map(|(label, &n)| GridAxis { part: labels.iter().position(|own| own == label), sites: n as usize });
-    SiteMap::Grid(axes.filter(|axis| axis.sites > 1).collect())
+        .map(|consumer| model.needs(value, consumer, model.spread(consumer.node, chosen), &fixed))
+        .collect();
+    let needs: Vec<&SiteSets> = needs.iter().collect();
+    let home = |tile| {
+        let site = model.loaded_at(value, tile, &needs).unwrap_or(tile as u64 % model.options.sites);
+        site as u32
+    };
+    (0..model.floats[value.0].len()).map(home).collect()
 }
 
-fn copies(map: &SiteMap) -> u128 {
-    match map {
-        SiteMap::Grid(axes) => {
-            axes.iter().filter(|axis| axis.part.is_none()).map(|axis| axis.sites as u128).product()
-        }
-        SiteMap::Somewhere => 1,
+impl ProgramPlan {
+    /// The tiles of a value.
+    pub fn tiles(&self, value: Slot) -> Tiles {
+        Tiles::of(&self.tiling, &self.network.value(value).dims)
     }
-}
 
-fn distinct(labels: &[Label]) -> Vec<Label> {
-    let mut all: Vec<Label> = Vec::new();
-    for label in labels {
-        if !all.contains(label) {
-            all.push(*label);
+    /// The site of a tile.
+    pub(crate) fn home(&self, value: Slot, tile: usize) -> u32 {
+        self.placed.get(&value).and_then(|placed| placed.homes.get(tile)).copied().unwrap_or(0)
+    }
+
+    /// The operator that makes a value: the kernel of its tasks. `None` for what is loaded, carried or known.
+    pub fn operator_of(&self, value: Slot) -> Option<&Operator> {
+        match self.network.value(value).made {
+            Made::Operator(at) => Some(&self.network.operators[at]),
+            _ => None,
         }
     }
-    all
+
+    /// The tiles of all labels of an operator: axes of the result, then those of the fold. A step has a coordinate for
+    /// each.
+    pub fn label_tiles(&self, operator: &Operator) -> Tiles {
+        Tiled::new(&self.network, &self.tiling, operator).labels
+    }
+
+    /// The steps of one tile of an operator's result that are done on a site, in order: what an accumulation folds.
+    pub fn steps(&self, operator: usize, tile: &[u64], site: u32, known: &Known) -> Vec<Vec<u64>> {
+        let tiled = Tiled::new(&self.network, &self.tiling, &self.network.operators[operator]);
+        let planned = self.operators.get(&operator);
+        let here = Spread::Grid(vec![1; tiled.labels.counts.len()]);
+        let sites = planned.map_or(&here, |planned| &planned.spread).sites(tiled.rank);
+        let ranges: Ranges = known.iter().map(|(slot, n)| (*slot, (*n, *n))).collect();
+        let mut all = Vec::new();
+        each_of(tiled.folded(), &mut |folded| {
+            let step = [tile, folded].concat();
+            // What reads nothing is done where it is needed.
+            let is_here = planned.is_none() || sites.of(&step, &tiled.labels.counts) == u64::from(site);
+            if is_here && tiled.lives(&step, &ranges) {
+                all.push(step);
+            }
+        });
+        all
+    }
+
+    /// The values that are loaded, with the names they are stored under.
+    pub fn loads(&self) -> Vec<(Slot, &str)> {
+        self.placed
+            .keys()
+            .filter_map(|&slot| match &self.network.value(slot).made {
+                Made::Load(name) => Some((slot, &**name)),
+                _ => None,
+            })
+            .collect()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::expr::{Index, Slot};
-    use proptest::prelude::*;
-
-    /// A chain of matrices with these extents.
-    fn chain(extents: &[u64]) -> Contraction {
-        let last = extents.len() as u32 - 1;
-        Contraction {
-            factors: (0..last).map(|at| (Slot(at as usize), vec![Index(at), Index(at + 1)])).collect(),
-            output: vec![Index(0), Index(last)],
-            extents: extents.iter().enumerate().map(|(at, &n)| (Index(at as u32), n)).collect(),
-        }
-    }
-
-    fn options(sites: u64, block: u64) -> PlanOptions {
-        PlanOptions { sites, block, objective: Objective::Moved, budget_floats: None }
-    }
-
-    /// The least that any choice of grids moves, by trying all.
-    fn exhaustive(tree: &Tree) -> u128 {
-        let mut best = u128::MAX;
-        let counts: Vec<usize> = tree.grids.iter().map(Vec::len).collect();
-        for chosen in crate::array::positions(&counts) {
-            best = best.min((0..counts.len()).map(|at| tree.moved(at, &chosen)).sum());
-        }
-        best
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
-
-        #[test]
-        fn the_plan_moves_the_least_of_all(
-            extents in prop::collection::vec(1..40u64, 3..6), sites in 1..9u64, block in 3..12u64,
-        ) {
-            let contraction = chain(&extents);
-            let options = options(sites, block);
-            let plan = plan_contraction(&contraction, &options).unwrap();
-            let tree = Tree::new(&contraction, contraction.order(), &options).unwrap();
-            prop_assert_eq!(plan.moved_floats, exhaustive(&tree));
-            for each in &plan.products {
-                prop_assert!(each.grid.used() <= sites);
-            }
-            prop_assert_eq!(&plan, &plan_contraction(&contraction, &options).unwrap(), "the same plan again");
-        }
-    }
-
-    #[test]
-    fn a_single_product_is_planned_as_its_grid() {
-        let plan = plan_contraction(&chain(&[10_000, 640_000, 10_000]), &options(10, 1000)).unwrap();
-        let product = &plan.products[0];
-        let best = product.product.choose(10, Objective::Moved, None).unwrap();
-        assert_eq!((plan.moved_floats, &product.grid), (best.moved_floats, &best));
-        assert!(
-            product.grid.sites[&Index(1)] >= 9,
-            "the common dimension is split: {:?}",
-            product.grid.sites
-        );
-    }
-
-    #[test]
-    fn huge_tensors_and_many_sites_are_planned_in_bounded_time() {
-        let start = std::time::Instant::now();
-        let wide = plan_contraction(&chain(&[1 << 40, 1 << 40, 1 << 40, 1 << 40]), &options(10, 1)).unwrap();
-        assert!(wide.moved_floats > 0);
-        let time = Objective::Time { multiplications_per_sec: 1e10, floats_per_sec: 1e8 };
-        let many = PlanOptions { objective: time, ..options(64, 100) };
-        let plan = plan_contraction(&chain(&[10_000, 5_000, 10_000, 3_000, 10_000]), &many).unwrap();
-        assert_eq!(plan.products.len(), 3);
-        assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    }
-
-    #[test]
-    fn products_are_placed_for_one_another() {
-        // Both products on the grids that are best alone would move the intermediate result as well.
-        let contraction = chain(&[4_000, 4_000, 4_000, 4_000]);
-        let options = options(4, 500);
-        let plan = plan_contraction(&contraction, &options).unwrap();
-        let alone: u128 = plan
-            .products
-            .iter()
-            .map(|each| each.product.choose(4, Objective::Moved, None).unwrap().moved_floats)
-            .sum();
-        assert!(plan.moved_floats >= alone);
-        assert_eq!(plan.products.iter().map(|each| each.moved_floats).sum::<u128>(), plan.moved_floats);
-    }
-
-    #[test]
-    fn what_cannot_be_planned_is_an_error() {
-        let contraction = chain(&[100, 100, 100]);
-        assert!(plan_contraction(&contraction, &options(0, 10)).is_err());
-        assert!(plan_contraction(&contraction, &options(4, 0)).is_err());
-        let tight = PlanOptions { budget_floats: Some(10), ..options(4, 10) };
-        let error = plan_contraction(&contraction, &tight).unwrap_err().to_string();
-        assert!(error.contains("10 elements, of which"), "{error}");
-        assert_eq!(plan_contraction(&chain(&[3, 4]), &options(4, 2)).unwrap().products, []);
-    }
-}
+pub(crate) mod tests;

@@ -95,6 +95,12 @@ impl Affine {
         rest.plus(by, factor)
     }
 
+    /// This position with every symbol replaced, or `None` when a number exceeds 64 bits.
+    pub fn replace(&self, mut by: impl FnMut(Symbol) -> Affine) -> Option<Affine> {
+        let start = Affine::constant(self.offset);
+        self.factors().try_fold(start, |sum, (symbol, factor)| sum.plus(&by(symbol), factor))
+    }
+
     /// The value where each symbol has the value `of` says. Wraps beyond 64 bits.
     pub fn value(&self, mut of: impl FnMut(Symbol) -> i64) -> i64 {
         self.factors()

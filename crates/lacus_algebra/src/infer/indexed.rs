@@ -32,6 +32,8 @@ struct Site {
     name: String,
     positions: Vec<Affine>,
     span: Span,
+    /// Sites before it.
+    order: usize,
 }
 
 impl IndexScope {
@@ -254,8 +256,9 @@ impl Infer<'_> {
                     }
                     positions.push(position);
                 }
-                let site = Site { slot, name: base.to_string(), positions, span: expr.span };
+                let mut site = Site { slot, name: base.to_string(), positions, span: expr.span, order: 0 };
                 if let Some(indices) = &mut self.indices {
+                    site.order = indices.sites.len();
                     indices.sites.insert(std::ptr::from_ref(expr).addr(), site);
                 }
                 Ok(())
@@ -273,8 +276,10 @@ impl Infer<'_> {
     }
 
     fn solve_extents(&mut self, span: Span) -> Result<(), AlgebraError> {
-        let sites: Vec<Site> =
+        let mut sites: Vec<Site> =
             self.indices.iter().flat_map(|indices| indices.sites.values().cloned()).collect();
+        // As they are written, and not as they lie in memory: messages must not change from run to run.
+        sites.sort_by_key(|site| site.order);
         let dims = |infer: &Self, site: &Site| infer.program.slots[site.slot.0].dims.clone();
         let mut first_of: BTreeMap<Index, (u64, String)> = BTreeMap::new();
         for site in &sites {

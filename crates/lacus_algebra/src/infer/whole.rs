@@ -124,8 +124,13 @@ impl Infer<'_> {
                 self.read(slot, facts)
             }
             None => {
-                return self
-                    .fail(Problem::Undefined { name: name.to_owned(), hint: String::new() }, expr.span);
+                let hint = match self.inputs.by_name.contains_key(name) {
+                    true => {
+                        format!(" (to use the tensor of that name, load it: `{name} = load(\"{name}\")`)")
+                    }
+                    false => String::new(),
+                };
+                return self.fail(Problem::Undefined { name: name.to_owned(), hint }, expr.span);
             }
         };
         self.as_part(value, expr)

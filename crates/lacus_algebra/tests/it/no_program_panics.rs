@@ -1,6 +1,9 @@
 //! Whatever the text, there is a result or an error with its place. Programs are rows of pieces that often fit.
 
-use lacus_algebra::{AlgebraError, Array, Functions, Inputs, Limits, Scalar, check, interpret, parse};
+use lacus_algebra::{
+    AlgebraError, Array, Functions, GraphOptions, Inputs, Limits, PlanOptions, Scalar, TaskGraph, check,
+    interpret, parse, plan_program, run as run_plan, schedule, simulate,
+};
 use lacus_tensor::{DType, Shape};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -97,7 +100,26 @@ fn run(text: &str) -> Result<(), AlgebraError> {
     let text = format!("A = load(\"A\")\nv = load(\"v\")\nn = 2\nx = 1\n{text}");
     let program = check(&parse(&text)?, &inputs, &Functions::new())?;
     let values = BTreeMap::from([("A".to_owned(), matrix), ("v".to_owned(), vector)]);
-    interpret(&program, &values, Limits { rounds: 50, elements: 1000, operations: 100_000 }).map(|_| ())
+    let limits = Limits { rounds: 50, elements: 1000, operations: 100_000 };
+    let expected = interpret(&program, &values, limits)?;
+    // What runs by elements can be planned, and runs by tasks with the same result.
+    let options = PlanOptions { sites: 3, block: Some(2), ..PlanOptions::default() };
+    let planned = plan_program(&program, &options).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let found = run_plan(&planned, &values, limits).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    // Programs that save nothing keep their variables.
+    let asked = if expected.saved.is_empty() { &expected.variables } else { &expected.saved };
+    for (name, value) in asked.iter().filter(|(name, _)| found.contains_key(*name)) {
+        let close = |(a, b): (&Scalar, &Scalar)| {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-6 * a.abs().max(b.abs()).max(1.0)
+        };
+        let same = found[name].items().iter().zip(value.items()).all(close);
+        assert!(same, "{text}\n{name} by elements {value:?}\nby tasks {:?}", found[name]);
+    }
+    let graph = TaskGraph::build(&planned, &GraphOptions::default()).unwrap();
+    let simulation = simulate(&planned, &graph, &schedule(&graph, 3));
+    assert_eq!(simulation.moved_floats, planned.moved_floats, "{text}");
+    Ok(())
 }
 
 #[test]
@@ -138,4 +160,43 @@ proptest! {
             prop_assert!(error.kind().exit_code() < 70);
         }
     }
+
+    #[test]
+    fn any_text_is_a_program_or_an_error_with_its_place(text in "\\PC{0,80}") {
+        no_panic(&text)?;
+    }
+
+    #[test]
+    fn any_row_of_tokens_is_a_program_or_an_error_with_its_place(
+        tokens in prop::collection::vec(prop::sample::select(&TOKENS[..]), 0..40)
+    ) {
+        no_panic(&tokens.concat())?;
+        no_panic(&tokens.join(" "))?;
+    }
+}
+
+/// What the lexer knows, and some that it does not.
+const TOKENS: [&str; 48] = [
+    "x", "A", "i", "1", "0", "2.5", "1e400", "-", "+", "*", "/", "%", "**", "@", "(", ")", "[", "]", "{",
+    "}", ",", ";", ":", "..", "=", "==", "<", ">=", "!=", "min=", "if", "for", "in", "while", "repeat",
+    "until", "def", "return", "load", "save", "\"A\"", "\"", "einsum", "where", "not", "and", "\n", "é",
+];
+
+fn no_panic(text: &str) -> Result<(), TestCaseError> {
+    let inputs = Inputs::new().with("A", DType::F64, Shape::new([3, 3]).unwrap());
+    let found = parse(text).and_then(|program| {
+        reads_again(&program);
+        check(&program, &inputs, &Functions::new())
+    });
+    if let Err(error) = found {
+        let shown = error.to_string();
+        prop_assert!(text.is_empty() || shown.contains("\n --> line "), "{:?}\n{}", text, shown);
+    }
+    Ok(())
+}
+
+/// What was read can be printed and read again.
+fn reads_again(program: &lacus_algebra::syntax::Program) {
+    let printed = program.to_string();
+    assert_eq!(parse(&printed).as_ref(), Ok(program), "{printed}");
 }

@@ -1,0 +1,193 @@
+//! Tiles: how an extent is cut. The cut depends on the extent alone, so that tensors that meet along an index are cut
+//! alike.
+
+use crate::error::AlgebraError;
+use crate::network::Network;
+
+/// Tiles of one tensor, at most: planning looks at each.
+const MAX_TILES: u64 = 1 << 20;
+
+/// Tiles of one tensor that are aimed at when nobody said how large they shall be.
+const WANTED_TILES: u64 = 1 << 14;
+
+/// The extent of a tile when nobody said: a matrix of doubles of 8 MB, on which kernels are fast and which is quickly moved.
+const WANTED_BLOCK: u64 = 1000;
+
+/// How extents are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiling {
+    block: u64,
+    /// Extents are cut into at least so many tiles, where there are that many elements.
+    least: u64,
+}
+
+impl Tiling {
+    /// Tiles of a given extent.
+    pub fn of_block(block: u64) -> Tiling {
+        Tiling { block: block.max(1), least: 1 }
+    }
+
+    /// Tiles for a network: of the extent asked for, else such that every site can have one along any axis. Fails if a
+    /// tensor has more tiles than can be planned.
+    pub fn choose(network: &Network, block: Option<u64>, sites: u64) -> Result<Tiling, AlgebraError> {
+        let mut tiling = match block {
+            Some(block) => Tiling::of_block(block),
+            None => Tiling { block: WANTED_BLOCK, least: sites },
+        };
+        let most =
+            |tiling: &Tiling| network.values.iter().map(|value| Tiles::count(tiling, &value.dims)).max();
+        while block.is_none() && most(&tiling).unwrap_or(0) > WANTED_TILES && tiling.block < u64::MAX / 4 {
+            tiling.block *= 2;
+            if tiling.block > WANTED_BLOCK << 8 {
+                tiling.least = tiling.least.div_ceil(2);
+            }
+        }
+        for value in &network.values {
+            let found = Tiles::count(&tiling, &value.dims);
+            if found > MAX_TILES {
+                let found =
+                    format!("{found} tiles of '{}' {:?} at {} each", value.name, value.dims, tiling.block);
+                let (what, expected) =
+                    ("a plan", "over at most 1048576 tiles of a tensor: make tiles larger");
+                return Err(AlgebraError::Argument { what, expected, found });
+            }
+        }
+        Ok(tiling)
+    }
+
+    /// The extent of a tile along an axis, at least 1.
+    pub fn block(&self, extent: u64) -> u64 {
+        self.block.min(extent.div_ceil(self.least)).max(1)
+    }
+
+    /// The extent that was asked for or aimed at.
+    pub fn largest_block(&self) -> u64 {
+        self.block
+    }
+}
+
+/// The tiles of a shape. The last one along an axis is trimmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// The shape.
+    pub dims: Vec<u64>,
+    /// The extent of a tile along each axis.
+    pub blocks: Vec<u64>,
+    /// Tiles along each axis.
+    pub counts: Vec<u64>,
+}
+
+impl Tiles {
+    /// The tiles of a shape.
+    pub fn of(tiling: &Tiling, dims: &[u64]) -> Tiles {
+        let blocks: Vec<u64> = dims.iter().map(|&extent| tiling.block(extent)).collect();
+        let counts = dims.iter().zip(&blocks).map(|(extent, &block)| extent.div_ceil(block)).collect();
+        Tiles { dims: dims.to_vec(), blocks, counts }
+    }
+
+    fn count(tiling: &Tiling, dims: &[u64]) -> u64 {
+        dims.iter().fold(1, |all, &extent| all.saturating_mul(extent.div_ceil(tiling.block(extent))))
+    }
+
+    /// Tiles there are.
+    pub fn len(&self) -> usize {
+        self.counts.iter().product::<u64>() as usize
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.counts.contains(&0)
+    }
+
+    /// The number of the tile at coordinates, in C order.
+    pub fn number(&self, at: &[u64]) -> usize {
+        at.iter().zip(&self.counts).fold(0, |number, (&at, &count)| number * count + at) as usize
+    }
+
+    /// The coordinates of a tile.
+    pub fn coordinates(&self, number: usize) -> Vec<u64> {
+        let mut rest = number as u64;
+        let mut at = vec![0; self.counts.len()];
+        for (at, &count) in at.iter_mut().zip(&self.counts).rev() {
+            (*at, rest) = (rest % count.max(1), rest / count.max(1));
+        }
+        at
+    }
+
+    /// The first and the last position of a tile along an axis.
+    pub fn range(&self, axis: usize, at: u64) -> (i64, i64) {
+        let first = at * self.blocks[axis];
+        (first as i64, (first + self.blocks[axis]).min(self.dims[axis]) as i64 - 1)
+    }
+
+    /// The shape of a tile.
+    pub fn shape(&self, at: &[u64]) -> Vec<u64> {
+        let extent = |axis| {
+            let (first, last) = self.range(axis, at[axis]);
+            (last + 1 - first).max(0) as u64
+        };
+        (0..at.len()).map(extent).collect()
+    }
+
+    /// Elements of each tile.
+    pub fn floats(&self) -> Vec<u64> {
+        let mut all = vec![1u64];
+        for axis in 0..self.dims.len() {
+            let extents: Vec<u64> = (0..self.counts[axis])
+                .map(|at| {
+                    let (first, last) = self.range(axis, at);
+                    (last + 1 - first) as u64
+                })
+                .collect();
+            all = all.iter().flat_map(|size| extents.iter().map(move |extent| size * extent)).collect();
+        }
+        all
+    }
+
+    /// Calls with the coordinates of every tile, in C order.
+    pub fn each(&self, mut call: impl FnMut(&[u64])) {
+        each_of(&self.counts, &mut call);
+    }
+}
+
+/// Calls with all coordinates within counts, in C order.
+pub(crate) fn each_of(counts: &[u64], call: &mut impl FnMut(&[u64])) {
+    if counts.contains(&0) {
+        return;
+    }
+    let mut at = vec![0; counts.len()];
+    loop {
+        call(&at);
+        let mut axis = counts.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            at[axis] += 1;
+            if at[axis] < counts[axis] {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_cut_by_extent_and_trimmed() {
+        let tiles = Tiles::of(&Tiling::of_block(4), &[10, 3]);
+        assert_eq!((tiles.counts.clone(), tiles.len()), (vec![3, 1], 3));
+        assert_eq!(tiles.floats(), [12, 12, 6]);
+        assert_eq!(tiles.shape(&[2, 0]), [2, 3]);
+        assert_eq!((tiles.number(&[2, 0]), tiles.coordinates(2)), (2, vec![2, 0]));
+        assert_eq!(Tiles::of(&Tiling::of_block(4), &[]).floats(), [1]);
+        assert!(Tiles::of(&Tiling::of_block(4), &[3, 0]).is_empty());
+        let mut all = Vec::new();
+        tiles.each(|at| all.push(at.to_vec()));
+        assert_eq!(all, [[0, 0], [1, 0], [2, 0]]);
+    }
+}
