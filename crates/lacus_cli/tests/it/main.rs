@@ -15,6 +15,5 @@ mod old_versions_stay_readable;
 mod results_are_json_when_asked;
 mod samples_come_in_and_go_out;
 mod slices_are_numpys;
-// `gc`, `expire` and `check` are not in the library yet:
-// mod space_is_reclaimed_without_fear;
+mod space_is_reclaimed_without_fear;
 mod what_people_see;
