@@ -143,6 +143,35 @@ def main():
         print(f"  and back: {len(back)} rows, columns {back.columns}")
         command("head", home / "samples", "-n", "3")
 
+        title("History: commits, branches, diff, merge")
+        first = samples.commit("samples as they came")
+        print(f"  commit {first[:10]}, {len(samples)} rows")
+        before = size_of(home / "samples")
+        samples.checkout("relabel", create=True)
+        print(f"  a branch took {(size_of(home / 'samples') - before) / 1024:.1f} KiB")
+        with samples.transaction("fix two labels, drop a row"):
+            samples["label"][0] = "bird"
+            samples["caption"][1] = "looked at twice"
+            samples.delete_rows([2])
+        samples.checkout("main")
+        samples["caption"][3] = "changed on main"
+        samples.commit("a caption")
+        print("  " + repr(samples.diff("main", "relabel")).replace("\n", "\n  "))
+        samples.merge("relabel")
+        samples.tag("trained-on")
+        print(f"  merged: {len(samples)} rows, caption 1 is {samples['caption'][1]!r}")
+        samples["caption"][1] = "a late change"
+        try:
+            samples.checkout("relabel")
+        except lacus.LacusError as error:
+            print(f"  {type(error).__name__}: {error}")
+        samples.discard()
+        old = lacus.open(home / "samples", at="trained-on")
+        print(f"  at the tag: caption 1 is {old['caption'][1]!r}")
+        command("log", home / "samples", "--graph", "--oneline")
+        command("branch", home / "samples")
+        command("check", home / "samples")
+
         title("Two writers")
         other = lacus.open(url)
         other.put("theirs", np.arange(3))

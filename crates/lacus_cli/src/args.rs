@@ -172,6 +172,9 @@ pub(crate) enum Command {
     /// Check the store and every byte of the dataset
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Show how a tensor program would be computed, without any data
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(ExplainArgs),
     /// Print a script that completes commands in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
@@ -572,6 +575,52 @@ Readers are not disturbed, and older versions stay readable: their files stay, t
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     pub dataset: Url,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  lacus explain product.lac --sites 10 --shapes A=40000x40000,B=40000x40000
+  lacus explain product.lac --sites 10 --shapes A=40000x40000,B=40000x40000 --block 4000 --json
+  echo 'save(load(\"A\") @ load(\"B\"), \"C\")' | lacus explain - --shapes A=1000x500,B=500x800:float32
+
+Shows the plan, its grids and costs, what else was considered, the task graph and how a run would go.
+With --json, moved_floats is the number of elements that the plan moves between sites.";
+
+/// What a plan is to save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Goal {
+    /// Elements moved between sites
+    Moved,
+    /// Estimated time
+    Time,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The program's file; - reads standard input
+    #[arg(value_name = "PROGRAM")]
+    pub program: String,
+    /// How many sites compute
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub sites: u64,
+    /// Shapes of what the program loads: A=40000x40000,v=1000:float32 (float64 unless said)
+    #[arg(long, value_name = "NAME=SHAPE,…")]
+    pub shapes: Option<String>,
+    /// The extent of a tile along every axis; chosen if not given
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub block: Option<u64>,
+    /// What the plan is to save
+    #[arg(long, value_enum, default_value_t = Goal::Time)]
+    pub objective: Goal,
+    /// Memory of a site, such as 2GiB
+    #[arg(long, value_parser = crate::commands::parse_bytes)]
+    pub memory: Option<u64>,
+    /// Rounds that a loop is assumed to take whose end depends on data
+    #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
+    pub rounds: Option<u64>,
+    /// Graphviz instead of text
+    #[arg(long)]
+    pub dot: bool,
 }
 
 const DOCTOR_EXAMPLES: &str = "\

@@ -350,8 +350,31 @@ impl Checking<'_> {
                 self.log(&directory, &format!("table {directory:?}")).await?;
             }
         }
-        for (id, commit) in read.iter().filter_map(|(id, commit)| Some((id, commit.as_ref()?))) {
+        let mut reached: Vec<(CommitId, Arc<Commit>)> =
+            read.iter().filter_map(|(id, commit)| Some((*id, Arc::clone(commit.as_ref()?)))).collect();
+        reached.sort_by_key(|(id, commit)| (commit.generation, id.to_string()));
+        for (id, commit) in &reached {
             self.commit(id, commit, &read);
+        }
+        for (id, commit) in &reached {
+            self.past(id, commit).await?;
+        }
+        Ok(())
+    }
+
+    /// What only an older commit has: its checksums, those of files verified already left out.
+    async fn past(&mut self, id: &CommitId, commit: &Commit) -> Result<(), HistoryError> {
+        let is_known = matches!(self.logs.get(&commit.directory), Some(Some(_)));
+        if !is_known || self.marks.is_expired(&commit.directory, commit.version, None) {
+            return Ok(());
+        }
+        // One that does not open was told of by its log.
+        let Ok(table) = self.timeline.state(id, commit).await else { return Ok(()) };
+        let found = table.doctor_beside(&mut self.verified, self.options).await?;
+        self.report.verified_bytes += found.verified_bytes;
+        for finding in found.damage.into_iter().filter(|finding| finding.problem != "the file is gone") {
+            let what = format!("commit {}, {}", id.short(), finding.what);
+            self.finding(what, format!("{}; restore the file from a copy", finding.problem));
         }
         Ok(())
     }

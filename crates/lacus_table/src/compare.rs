@@ -157,7 +157,14 @@ async fn compare_array(
 
 /// Whether two headers say the same but for metadata.
 pub(crate) fn is_same_kind(old: &HeaderRow, new: &HeaderRow) -> bool {
-    let parameters = |header: &HeaderRow| serde_json::from_str::<Json>(&header.parameters).ok();
+    // Of an array's parameters some follow from its values: they say nothing of what kind of thing it is.
+    let parameters = |header: &HeaderRow| {
+        let mut parameters = serde_json::from_str::<Json>(&header.parameters).ok()?;
+        if let Some(object) = parameters.as_object_mut().filter(|_| !header.is_column()) {
+            object.retain(|key, _| !["reasons", "nnz", "compression"].contains(&key.as_str()));
+        }
+        Some(parameters)
+    };
     (&old.dtype, &old.shape, &old.layout, &old.htype, &old.chunk_shape)
         == (&new.dtype, &new.shape, &new.layout, &new.htype, &new.chunk_shape)
         && (old.parameters == new.parameters || parameters(old) == parameters(new))

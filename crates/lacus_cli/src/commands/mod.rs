@@ -12,6 +12,7 @@ mod diff;
 mod discard;
 mod doctor;
 mod expire;
+mod explain;
 mod export;
 mod gc;
 mod get;
@@ -32,6 +33,8 @@ mod rm;
 mod show;
 mod status;
 mod tag;
+
+pub(crate) use explain::parse_bytes;
 
 use std::collections::BTreeMap;
 
@@ -89,6 +92,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Check(args) => check::run(&context, args).await,
         Command::Compact(args) => compact::run(&context, args).await,
         Command::Doctor(args) => context.stop.or(doctor::run(&context, args)).await,
+        Command::Explain(args) => explain::run(&context, args),
         Command::Completions(args) => completions::run(&context, args),
     }
 }

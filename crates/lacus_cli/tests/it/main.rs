@@ -12,6 +12,7 @@ mod help_has_examples;
 mod history_refuses_what_cannot_be;
 mod object_stores_work_too;
 mod old_versions_stay_readable;
+mod programs_are_explained;
 mod results_are_json_when_asked;
 mod samples_come_in_and_go_out;
 mod slices_are_numpys;
