@@ -98,7 +98,7 @@ fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     build(py, class, (message,))
 }
 
-fn build(py: Python<'_>, class: &str, arguments: impl PyErrArguments + Send + Sync + 'static) -> PyErr {
+fn build(py: Python<'_>, class: &str, arguments: impl PyErrArguments + 'static) -> PyErr {
     let found = py.import("lacus.errors").and_then(|module| module.getattr(class));
     match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, arguments),

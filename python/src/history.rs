@@ -34,6 +34,9 @@ type ComparedRow = (Dataset, Dataset, DifferenceRow);
 /// Where a branch stands: branch, head as JSON text, version, draft as JSON text, what the draft changed.
 type StatusRow = (String, Option<String>, u64, String, DifferenceRow);
 
+/// A tag: name, commit, author, time in milliseconds since 1970, message.
+type TagRow = (String, String, String, i64, String);
+
 /// The history of an open dataset.
 #[pyclass(frozen, module = "lacus._native")]
 pub(crate) struct History {
@@ -450,7 +453,7 @@ impl History {
     }
 
     /// Tags: name, commit, author, time in milliseconds since 1970, message.
-    fn tags(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String, i64, String)>> {
+    fn tags(&self, py: Python<'_>) -> PyResult<Vec<TagRow>> {
         let found =
             self.handle.look(py, async |timeline: &Timeline, _: &Place| tags::list(timeline.home()).await)?;
         let row = |tag: lacus_history::Tag| {

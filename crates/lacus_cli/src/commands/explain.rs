@@ -64,7 +64,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: f64 = number.parse().map_err(|_| format!("{text:?} is no number of bytes"))?;
     let bytes = number * factor;
-    match bytes >= 1.0 && bytes < 1e18 {
+    match (1.0..1e18).contains(&bytes) {
         true => Ok(bytes as u64),
         false => Err(format!("{text:?} is too little or too much")),
     }

@@ -53,7 +53,6 @@ async fn bytes_of_a_branch(bytes: u64) -> u64 {
 async fn a_branch_of_ten_thousand_files() {
     let small = bytes_of_a_branch(1_000).await;
     let large = bytes_of_a_branch(100_000_000).await;
-    println!("a branch of 10,000 files: {small} bytes, {large} if they are large");
     assert!(small < 2_000_000 && large < 2_000_000, "{small} {large}");
     assert!(large.abs_diff(small) * 20 < small, "{small} {large}");
 }
@@ -71,7 +70,6 @@ async fn a_commit_of_a_small_change() {
         commit(&timeline, "main", &mut main, "small").await;
         let writes = home.counts().writes() - before;
         assert!(writes <= 5, "{writes} writes");
-        println!("a small commit: {writes} writes");
     }
     let again = Table::open(home, World::real(), At::Tip).await.unwrap();
     assert_eq!(again.version(), 11);

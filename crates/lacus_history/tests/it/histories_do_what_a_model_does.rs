@@ -156,10 +156,8 @@ impl Run {
             writer.table.refresh().await.unwrap();
         }
         let roll = self.dice.below(20);
-        if std::env::var_os("LACUS_TRACE").is_some() {
-            let (branch, version) = (&writer.branch, writer.table.version());
-            eprintln!("roll {roll} on {branch} at version {version}: {:?}", self.model.branches[branch]);
-        }
+        let (branch, version) = (&writer.branch, writer.table.version());
+        trace(|| format!("roll {roll} on {branch} at version {version}: {:?}", self.model.branches[branch]));
         match roll {
             0..=7 => self.write(&mut writer).await,
             8..=10 => self.commit(&mut writer).await,
@@ -233,9 +231,7 @@ impl Run {
         let mut now = self.line(&writer.branch).now.clone();
         match self.write_once(&mut writer.table, &mut now).await {
             Ok(wrote) => {
-                if std::env::var_os("LACUS_TRACE").is_some() {
-                    eprintln!("  wrote {wrote}: {now:?}");
-                }
+                trace(|| format!("  wrote {wrote}: {now:?}"));
                 let line = self.line(&writer.branch);
                 line.now = now;
                 line.draft |= wrote;
@@ -349,9 +345,7 @@ impl Run {
         let result = timeline
             .revert(&writer.branch, &mut writer.table, (id, &commit), &record, &mut stop, &options())
             .await;
-        if std::env::var_os("LACUS_TRACE").is_some() {
-            eprintln!("  revert {id} of {parents:?}: {result:?}");
-        }
+        trace(|| format!("  revert {id} of {parents:?}: {result:?}"));
         if line.draft || parents.len() != 1 {
             assert!(matches!(result.unwrap_err(), HistoryError::Refused { .. }));
             return;
@@ -446,6 +440,19 @@ impl Run {
     }
 }
 
+/// Tells whoever looks for the cause of a failure.
+#[allow(clippy::print_stderr)]
+fn tell(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Tells what happens, where `LACUS_TRACE` is set.
+fn trace(text: impl FnOnce() -> String) {
+    if std::env::var_os("LACUS_TRACE").is_some() {
+        tell(&text());
+    }
+}
+
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
@@ -455,7 +462,7 @@ async fn run(seed: u64, steps: u64) {
     for step in 0..steps {
         let stepped = std::panic::AssertUnwindSafe(run.step());
         if let Err(panic) = futures::FutureExt::catch_unwind(stepped).await {
-            eprintln!("LACUS_SEED={seed} fails at step {step}");
+            tell(&format!("LACUS_SEED={seed} fails at step {step}"));
             std::panic::resume_unwind(panic);
         }
     }
