@@ -187,11 +187,8 @@ impl Checking<'_> {
         match check_log(&store).await {
             Ok(None) => {}
             Ok(Some(finding)) => {
-                let done = match self.repair {
-                    true => Some(repair_log(&store).await.map_err(HistoryError::from)),
-                    false => None,
-                };
-                self.repaired(finding, done, advice)?;
+                let done = repair_log(&store, !self.repair).await.map_err(HistoryError::from);
+                self.repaired(finding, Some(done), advice)?;
             }
             Err(error) => self.damaged(what, error.into(), advice)?,
         }

@@ -145,10 +145,9 @@ impl Timeline {
         let mut named: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
         self.commits().read_ahead().await;
         for id in self.commits().list().await? {
-            // One that cannot be read names no version that anybody could open by it.
-            if let Ok(commit) = self.commits().read(&id).await {
-                named.entry(commit.directory.clone()).or_default().insert(commit.version);
-            }
+            // One that cannot be read may name any version. An expiry can wait.
+            let commit = self.commits().read(&id).await?;
+            named.entry(commit.directory.clone()).or_default().insert(commit.version);
         }
         let none = BTreeSet::new();
         let mut report = ExpireReport::default();

@@ -133,8 +133,9 @@ impl Timeline {
         state: &Table,
         options: &WriteOptions,
     ) -> Result<u64, HistoryError> {
-        self.tip_near(branch, table).await?.refuse_draft("restore")?;
-        table.refresh().await?;
+        let tip = self.tip_near(branch, table).await?;
+        tip.refuse_draft("restore")?;
+        stand_still(branch, table, &tip).await?;
         Ok(table.restore(state, options).await?)
     }
 
@@ -249,8 +250,13 @@ impl Timeline {
             return Err(error.into());
         }
         let id = theirs.0;
+        let ours = tip.head()?;
         let name = |_: u64| -> futures::future::BoxFuture<'_, Result<String, TableError>> {
-            Box::pin(async move { Ok(id.to_string()) })
+            Box::pin(async move {
+                // A commit writes no log entry: it is seen here, or not at all.
+                self.head_is_still(branch, ours).await?;
+                Ok(id.to_string())
+            })
         };
         let detail = json!({"merged": id.to_string()});
         let name = Some(&name as &NameVersion<'_>);

@@ -177,6 +177,10 @@ impl Commits {
             Err(e) if e.is_already_exists() => drop(self.read_stored(&id).await?),
             Err(e) => return Err(e.into()),
         }
+        // What names a commit must not survive a power cut that the commit does not.
+        if let Some(local) = self.store.local() {
+            lacus_io::blocking(|| local.sync(&[commit_path(&id)]))?;
+        }
         Ok(id)
     }
 

@@ -8,7 +8,7 @@ use crate::branches::{self, BranchRef, Held};
 use crate::commit::{COMMIT_FORMAT, Commit, Lineage, commit_path};
 use crate::error::HistoryError;
 use crate::id::CommitId;
-use crate::timeline::{Timeline, Tip, durable, no_commit, stand_still};
+use crate::timeline::{Timeline, Tip, another_table, durable, no_commit, same_table, stand_still};
 
 /// What a commit says.
 #[derive(Clone, Debug, Default)]
@@ -57,11 +57,13 @@ impl Timeline {
         check_message(&record.message)?;
         for tries in 0u32.. {
             let tip = self.tip_near(branch, table).await?;
+            same_table(branch, table, &tip)?;
             if tip.draft.is_empty() && tip.head.is_some() && !allow_empty {
                 return Err(HistoryError::NothingToCommit { branch: branch.to_owned() });
             }
             let version = tip.table.version();
-            tip.table.sync(tip.head.map(|_| tip.version)).await?;
+            // A version that another writer's commit named may not be synced yet: only what was noted counts.
+            tip.table.sync(None).await?;
             let parents = tip.head.into_iter().chain(others.iter().copied()).collect();
             let commit = self.describe(&tip.table, record, version, parents, changed(&tip, &[])).await?;
             let id = self.commits().write(&commit).await?;
@@ -120,6 +122,10 @@ impl Timeline {
                 return Err(error);
             }
         };
+        if let Err(error) = same_table(branch, table, &tip) {
+            table.abandon().await;
+            return Err(error);
+        }
         let changed = changed(&tip, &table.written_tensors());
         let (tip, changed) = (&tip, &changed);
         let name = move |version: u64| -> BoxFuture<'_, Result<String, TableError>> {
@@ -127,6 +133,9 @@ impl Timeline {
                 let named = async {
                     // The head may have moved since: a commit comes from the newest there is.
                     let held = branches::get(self.home(), branch).await?;
+                    if held.branch().directory != tip.table.directory() {
+                        return Err(another_table(branch));
+                    }
                     let mut parents: Vec<CommitId> = held.branch().head.into_iter().collect();
                     parents.extend_from_slice(others);
                     let commit = self.describe(&tip.table, record, version, parents, changed.clone()).await?;
@@ -216,7 +225,11 @@ impl Timeline {
             return Err(error.into());
         }
         let name = |_: u64| -> BoxFuture<'_, Result<String, TableError>> {
-            Box::pin(async move { Ok(head.to_string()) })
+            Box::pin(async move {
+                // A commit writes no log entry: it is seen here, or not at all.
+                self.head_is_still(branch, head).await?;
+                Ok(head.to_string())
+            })
         };
         let detail = json!({"commit": head.to_string()});
         table.finish("DISCARD", detail, Some(&name as &NameVersion<'_>), &durable(options)).await?;

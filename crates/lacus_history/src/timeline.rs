@@ -190,8 +190,12 @@ impl Timeline {
         self.settle(held, newest).await
     }
 
-    async fn settle(&self, mut held: Held, table: Table) -> Result<Tip, HistoryError> {
+    async fn settle(&self, mut held: Held, mut table: Table) -> Result<Tip, HistoryError> {
         loop {
+            if held.branch().version > table.version() {
+                // The ref moved on since the table was opened.
+                table.refresh().await?;
+            }
             let (head, version) = (held.branch().head, held.branch().version);
             // Before the first commit there is nothing to compare with, and every version is draft.
             let above = table.version().saturating_sub(version) + u64::from(head.is_none());
@@ -206,7 +210,7 @@ impl Timeline {
             // From the oldest on, each on top of the one before: of several that were made at once none is lost.
             let (mut id, version) = (head, entries[newest].version);
             for entry in entries[newest..].iter().rev().filter(|entry| entry.commit.is_some()) {
-                id = Some(self.named(entry, id).await?);
+                id = Some(self.named(table.directory(), entry, id).await?);
             }
             let moved = BranchRef { head: id, version, ..held.branch().clone() };
             match branches::advance(&self.home, &self.world, &held, moved).await {
@@ -245,7 +249,12 @@ impl Timeline {
 
     /// The commit that a version carries. One that does not come from the head, because another was made while the
     /// version was being written, is made to: the same by whoever finds it.
-    async fn named(&self, entry: &HistoryEntry, head: Option<CommitId>) -> Result<CommitId, HistoryError> {
+    async fn named(
+        &self,
+        directory: &str,
+        entry: &HistoryEntry,
+        head: Option<CommitId>,
+    ) -> Result<CommitId, HistoryError> {
         let text = entry.commit.as_deref().unwrap_or_default();
         let id = CommitId::parse(text).ok_or_else(|| {
             let what = format!("version {} carries {text:?}, which is no commit", entry.version);
@@ -256,6 +265,14 @@ impl Timeline {
             return Ok(id);
         }
         let commit = self.commits.read_for(&id, || format!("version {}", entry.version)).await?;
+        if (commit.directory.as_str(), commit.version) != (directory, entry.version) {
+            // A commit of elsewhere, whose content this version has: what led to it must not be forgotten.
+            let parents = vec![head, id];
+            let generation = self.generation(&parents).await?;
+            let (directory, version) = (directory.to_owned(), entry.version);
+            let commit = Commit { parents, generation, directory, version, ..(*commit).clone() };
+            return self.commits.write(&commit).await;
+        }
         let mut parents = commit.parents.clone();
         match parents.first_mut() {
             Some(first) => *first = head,
@@ -263,6 +280,19 @@ impl Timeline {
         }
         let generation = self.generation(&parents).await?;
         self.commits.write(&Commit { parents, generation, ..(*commit).clone() }).await
+    }
+
+    /// Fails if the head of a branch is another one by now.
+    pub(crate) async fn head_is_still(&self, branch: &str, head: CommitId) -> Result<(), TableError> {
+        let moved = |kind, what| TableError::Naming { kind, what };
+        let held = branches::get(&self.home, branch).await.map_err(|e| moved(e.kind(), e.to_string()))?;
+        match held.branch().head == Some(head) {
+            true => Ok(()),
+            false => {
+                let what = format!("branch {branch:?} was moved meanwhile; look again and retry");
+                Err(moved(lacus_table::ErrorKind::Conflict, what))
+            }
+        }
     }
 
     /// The generation of a commit with these parents.
@@ -303,6 +333,7 @@ impl Tip {
 
 /// Moves `table` to the tip that was looked at; what somebody wrote since would be overlooked.
 pub(crate) async fn stand_still(branch: &str, table: &mut Table, tip: &Tip) -> Result<(), HistoryError> {
+    same_table(branch, table, tip)?;
     table.refresh().await?;
     match table.version() == tip.table.version() {
         true => Ok(()),
@@ -311,6 +342,19 @@ pub(crate) async fn stand_still(branch: &str, table: &mut Table, tip: &Tip) -> R
             Err(HistoryError::Moved { name: branch.to_owned(), now })
         }
     }
+}
+
+/// Fails if the branch is another table than the one at hand: it was deleted or renamed and made anew.
+pub(crate) fn same_table(branch: &str, table: &Table, tip: &Tip) -> Result<(), HistoryError> {
+    match table.directory() == tip.table.directory() {
+        true => Ok(()),
+        false => Err(another_table(branch)),
+    }
+}
+
+pub(crate) fn another_table(branch: &str) -> HistoryError {
+    let now = "it was made anew, as another table; open it again".to_owned();
+    HistoryError::Moved { name: branch.to_owned(), now }
 }
 
 pub(crate) fn no_commit(branch: &str) -> HistoryError {

@@ -202,7 +202,13 @@ impl Committer<'_> {
                     self.after(snapshot, options).await?;
                     return Ok(version);
                 }
-                Ok(None) => *unsure = false,
+                Ok(None) => {
+                    *unsure = false;
+                    // What came between may ask more of writers than this one knows.
+                    if let Some(what) = &snapshot.unknown_to_writers {
+                        return Err(TableError::NewerFormat { what: what.clone() });
+                    }
+                }
                 Err(error) => {
                     *unsure = !matches!(error, TableError::Conflict { .. });
                     return Err(error);
@@ -686,7 +692,9 @@ fn clash(writes: &WriteSet, info: Option<&Json>, actions: &[Action]) -> Option<S
         None => {
             // Another tool's commit: what only adds, or only moves rows, is no concern of ours.
             let changes = actions.iter().any(|a| matches!(a, Action::Remove(r) if r.data_change));
-            (changes && !writes.is_empty()).then(|| "the table".to_owned())
+            let adds = actions.iter().any(|a| matches!(a, Action::Add(add) if add.data_change));
+            let clashes = (changes && !writes.is_empty()) || (adds && writes.everything);
+            clashes.then(|| "the table".to_owned())
         }
     }
 }

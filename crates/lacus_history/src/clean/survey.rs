@@ -118,8 +118,11 @@ impl Timeline {
         let mut young: BTreeMap<CommitId, Arc<Commit>> = BTreeMap::new();
         for (id, _) in seen.commits.iter().filter(|(id, time)| is_young(**time) && !reached.contains_key(id))
         {
-            if let Ok(found) = ancestors(self.commits(), &[*id]).await {
-                young.extend(found.into_iter().filter(|(id, _)| !reached.contains_key(id)));
+            match ancestors(self.commits(), &[*id]).await {
+                Ok(found) => young.extend(found.into_iter().filter(|(id, _)| !reached.contains_key(id))),
+                // Nobody can open what comes from a commit that is not there.
+                Err(HistoryError::NoSuchCommit { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
 

@@ -143,13 +143,13 @@ impl Table {
                 return Err(TableError::Cancelled);
             }
             if let Some(descriptor) = entry.add.deletion_vector.clone()
-                && let Some(path) = deletion::file_path(&descriptor).filter(|path| path.starts_with("../"))
+                && let Some(path) = deletion::file_path(&descriptor).filter(|path| is_foreign(path))
             {
                 let (own, name) = deletion::renamed(&descriptor, self.world.uuid());
                 self.store.copy(&path, &name).await?;
                 entry.add.deletion_vector = Some(own);
             }
-            if entry.path().starts_with("../") {
+            if is_foreign(entry.path()) {
                 let own = new_path(&self.world);
                 self.store.copy(entry.path(), &own).await?;
                 entry.add.path = own;
@@ -184,7 +184,12 @@ pub(crate) fn beginning(metadata: &Json) -> (u64, Option<i64>) {
     }
 }
 
+/// Whether a path leads to another table: out of this one, or from the dataset's root into one below it.
+fn is_foreign(path: &str) -> bool {
+    path.starts_with("../") || path.starts_with("_branches/")
+}
+
 fn is_borrowed(file: &FileEntry) -> bool {
-    file.path().starts_with("../")
-        || file.deletions().and_then(deletion::file_path).is_some_and(|path| path.starts_with("../"))
+    is_foreign(file.path())
+        || file.deletions().and_then(deletion::file_path).is_some_and(|path| is_foreign(&path))
 }

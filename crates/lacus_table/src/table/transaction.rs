@@ -17,6 +17,10 @@ use crate::snapshot::Snapshot;
 use crate::stage::WriteOptions;
 use crate::table::Table;
 
+/// After this long the files of a transaction are looked for before they are committed: a clean-up takes what no log
+/// has once it is old.
+const LONG_MILLIS: i64 = 15 * 60 * 1000;
+
 /// Writes that nobody sees yet.
 #[derive(Debug)]
 pub(crate) struct Transaction {
@@ -25,6 +29,7 @@ pub(crate) struct Transaction {
     staged: Vec<Staged>,
     /// Files written for it.
     made: Vec<String>,
+    began_millis: i64,
 }
 
 impl Transaction {
@@ -42,8 +47,12 @@ impl Table {
         if self.read_only {
             return Err(TableError::ReadOnly { version: self.version() });
         }
-        self.transaction =
-            Some(Transaction { base: self.snapshot.clone(), staged: Vec::new(), made: Vec::new() });
+        self.transaction = Some(Transaction {
+            base: self.snapshot.clone(),
+            staged: Vec::new(),
+            made: Vec::new(),
+            began_millis: self.world.now_millis(),
+        });
         Ok(())
     }
 
@@ -80,19 +89,29 @@ impl Table {
         let Some(transaction) = self.transaction.take() else {
             return Err(TableError::refused("finish", "no transaction is open"));
         };
-        let Transaction { base, staged, mut made } = transaction;
+        let Transaction { base, staged, mut made, began_millis } = transaction;
         let ready = std::mem::replace(&mut self.snapshot, base);
         if staged.is_empty() {
             return Ok(self.version());
+        }
+        if self.world.now_millis() - began_millis > LONG_MILLIS {
+            for path in staged.iter().flat_map(Staged::made) {
+                if !self.store.exists(&path).await? {
+                    self.row_ids.forget();
+                    let what = format!("staged file {path:?}, which was cleaned up");
+                    return Err(TableError::Conflict { what, version: self.version() });
+                }
+            }
         }
         let attempt = Attempt { op, detail, staged: &staged, ready: Some(ready), name };
         let cache = Arc::clone(&self.cache);
         let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
         let finished = committer.commit_all(&mut self.snapshot, attempt, options, &mut made).await;
-        if finished.is_err() {
-            self.row_ids.forget();
-        } else {
-            self.remove_unused(made).await;
+        match &finished {
+            Err(_) => self.row_ids.forget(),
+            Ok(version) if *version == self.snapshot.version => self.remove_unused(made).await,
+            // Others have gone on from it: what they no longer have, it may still need.
+            Ok(_) => {}
         }
         self.trim();
         finished

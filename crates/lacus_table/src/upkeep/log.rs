@@ -39,12 +39,15 @@ pub async fn check_log(store: &Store) -> Result<Option<Finding>, TableError> {
 }
 
 /// Makes the log checkpoint that opening begins with anew, from the entries of the log and the checkpoint it begins with, if
-/// any. Fails if the log does not say all: nothing is made up.
-pub async fn repair_log(store: &Store) -> Result<(), TableError> {
+/// any. Fails if the log does not say all: nothing is made up. A dry run only says whether it could be done.
+pub async fn repair_log(store: &Store, dry_run: bool) -> Result<(), TableError> {
     let Some(state) = from_the_beginning(store).await? else {
         let what = "the log does not say what is in the table from its beginning on";
         return Err(TableError::corrupt(store.outer_path(LAST_CHECKPOINT)?, what));
     };
+    if dry_run {
+        return Ok(());
+    }
     let damaged = match LastCheckpoint::read(store).await? {
         Some(last) if last.is_classic() && last.version != state.version => {
             let read = log_checkpoint::read(store, last.version, Some(&last)).await;
