@@ -2,7 +2,7 @@
 //! its own kernels and is compared with these.
 
 use crate::error::AlgebraError;
-use crate::scalar::Scalar;
+use lacus_tensor::Scalar;
 use lacus_tensor::{Buffer, DType, Shape, Tensor};
 
 /// A small dense array in C order.

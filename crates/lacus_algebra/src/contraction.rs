@@ -4,7 +4,7 @@
 //! [`EXACT_FACTORS`] factors, by dynamic programming over sets of them, and greedily beyond.
 
 use crate::expr::{Comprehension, Element, ElementNode, Index, ReduceOp, Slot};
-use crate::op::BinaryOp;
+use lacus_tensor::BinaryOp;
 use std::collections::BTreeMap;
 
 /// A label of an axis: the index it had in the program.

@@ -9,10 +9,10 @@ mod affine;
 pub use affine::{Affine, Index, Slot, Symbol};
 
 use crate::function::Function;
-use crate::op::{BinaryOp, UnaryOp};
-use crate::scalar::Scalar;
 use crate::syntax::Span;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 

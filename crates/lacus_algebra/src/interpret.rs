@@ -7,9 +7,9 @@ use crate::expr::{
     Affine, Axis, CheckedProgram, Comprehension, Element, ElementNode, ReduceOp, Reduction, Step, StepNode,
     Symbol,
 };
-use crate::scalar::Scalar;
 use crate::syntax::Span;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 use std::collections::BTreeMap;
 
 /// How far the interpreter goes before it gives up.

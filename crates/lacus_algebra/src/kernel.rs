@@ -3,9 +3,9 @@
 
 use crate::array::{Array, positions};
 use crate::error::AlgebraError;
-use crate::op::{BinaryOp, UnaryOp};
-use crate::scalar::Scalar;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::fmt;
 
 /// A kernel of one tile.

@@ -36,9 +36,6 @@
 
 mod error;
 
-mod op;
-mod scalar;
-
 mod array;
 mod function;
 
@@ -114,16 +111,16 @@ pub use machine::{MAX_SITES, Machine, Objective, PlanOptions};
 pub use network::{
     Carried, FlowNode, Fold, Formula, Known, LoopNode, Made, Network, Operator, Read, Scope, Until, Value,
 };
-pub use op::{BinaryOp, UnaryOp};
 pub use physical::{LocalMap, Placed, Plan, RelationType, TileType, compile};
 pub use placement::{GridAxis, Placement, SiteMap};
 pub use plan::{Alternative, PlacedValue, PlannedOperator, ProgramPlan, Way, plan, plan_in_way};
 pub use relation::{JoinOn, Missing, Relation};
 pub use run::run;
-pub use scalar::Scalar;
 pub use schedule::{Schedule, schedule};
 pub use simulate::{Simulation, SiteLoad, simulate};
 pub use spread::Spread;
 pub use syntax::parser::parse;
 pub use task_graph::{GraphOptions, Output, Task, TaskGraph, TaskId, TaskKind};
 pub use tiling::{Tiles, Tiling};
+
+pub use lacus_tensor::{BinaryOp, Scalar, UnaryOp};

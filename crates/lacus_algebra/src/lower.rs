@@ -12,8 +12,8 @@ use crate::expr::{
     Affine, Axis, CheckedProgram, Comprehension, Element, ElementNode, Index, Slot, Step, StepNode, Symbol,
 };
 use crate::network::{FlowNode, Fold, Known, Made, Network, Operator, Read, Scope, Value, slots_of};
-use crate::op::BinaryOp;
 use crate::syntax::Span;
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,10 +14,10 @@ pub use formula::Formula;
 pub(crate) use formula::letter;
 
 use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Slot, Symbol};
-use crate::op::BinaryOp;
-use crate::scalar::Scalar;
 use crate::syntax::Span;
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Operators over values, and when they run.

@@ -3,7 +3,7 @@
 //! The paper's `PART_D` only says that tiles which agree on the parts D are together. Two relations with the same
 //! D can still be apart, so placement here names the function from keys to sites.
 
-use crate::op::BinaryOp;
+use lacus_tensor::BinaryOp;
 use std::fmt;
 
 /// A function from keys to sites.

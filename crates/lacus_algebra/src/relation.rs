@@ -9,9 +9,9 @@ use crate::array::{Array, positions};
 use crate::error::AlgebraError;
 use crate::kernel::{JoinKernel, MapKernel, ReduceKernel};
 use crate::key::{Key, KeyCondition, KeyFunction};
-use crate::op::BinaryOp;
-use crate::scalar::Scalar;
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A set of tiles by key.

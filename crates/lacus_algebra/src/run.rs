@@ -8,11 +8,11 @@ use crate::expr::{Affine, Element, ElementNode, ReduceOp, Slot, Symbol};
 use crate::interpret::{Limits, random};
 use crate::network::{FlowNode, Known, Made, Operator, Until};
 use crate::plan::ProgramPlan;
-use crate::scalar::Scalar;
 use crate::schedule::schedule;
 use crate::task_graph::{Task, TaskGraph, TaskKind};
 use crate::tiling::{Tiles, each_of};
 use crate::touch::Tiled;
+use lacus_tensor::Scalar;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

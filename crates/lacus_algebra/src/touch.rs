@@ -3,8 +3,8 @@
 
 use crate::expr::{Affine, Element, ElementNode, Index, Slot, Symbol};
 use crate::network::{Made, Network, Operator, Read};
-use crate::op::{BinaryOp, UnaryOp};
 use crate::tiling::{Tiles, Tiling, each_of};
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 
 /// The ranges (both ends included) that loop counters run through: one number each while tasks are made.
@@ -211,7 +211,7 @@ fn decisive(condition: &Element) -> Vec<usize> {
 fn as_position(element: &Element) -> Option<Affine> {
     match &element.node {
         ElementNode::Position(at) => Some(at.clone()),
-        ElementNode::Constant(crate::scalar::Scalar::I64(n)) => Some(Affine::constant(*n)),
+        ElementNode::Constant(lacus_tensor::Scalar::I64(n)) => Some(Affine::constant(*n)),
         _ => None,
     }
 }
@@ -239,7 +239,7 @@ fn number_range(network: &Network, slot: Slot, ranges: &Ranges) -> (i64, i64) {
 fn element_range(network: &Network, element: &Element, ranges: &Ranges) -> Option<(i64, i64)> {
     let clamp = |n: i128| n.clamp(i128::from(ANY.0), i128::from(ANY.1)) as i64;
     match &element.node {
-        ElementNode::Constant(crate::scalar::Scalar::I64(n)) => Some((*n, *n)),
+        ElementNode::Constant(lacus_tensor::Scalar::I64(n)) => Some((*n, *n)),
         ElementNode::Position(at) => {
             let (low, high) = at.range(|symbol| match symbol {
                 Symbol::Slot(inner) => number_range(network, inner, ranges),

@@ -34,6 +34,9 @@ mod error;
 mod dtype;
 mod shape;
 
+mod op;
+mod scalar;
+
 mod buffer;
 mod strided;
 
@@ -49,6 +52,8 @@ pub use copy::{BoxCopy, Target};
 pub use dense::{Tensor, TensorRef};
 pub use dtype::DType;
 pub use error::{ErrorKind, TensorError};
+pub use op::{BinaryOp, UnaryOp};
+pub use scalar::Scalar;
 pub use selection::{Group, Index, Selection, parse_indices};
 pub use shape::{MAX_RANK, Shape};
 pub use sparse::{Duplicates, SparseTensor, count_nonzero};

@@ -2,7 +2,6 @@ use super::*;
 use crate::kernel::{JoinKernel, MapKernel, ReduceKernel};
 use crate::key::{KeyCondition, KeyFunction, KeyTerm};
 use crate::logical::Logical;
-use crate::op::BinaryOp;
 use crate::physical::compile;
 use crate::placement::SiteMap;
 use crate::relation::JoinOn;
@@ -10,6 +9,7 @@ use crate::rules::{
     aggregate_before_shuffle, broadcast_multiply, cross_product_multiply, filter_before_join,
     filter_before_move, map_before_join, map_within_join, merge_maps, replicate_multiply,
 };
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
 use std::collections::BTreeMap;
 

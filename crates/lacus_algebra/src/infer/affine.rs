@@ -3,8 +3,8 @@
 use super::{Binding, Infer};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Symbol};
-use crate::op::{BinaryOp, UnaryOp};
 use crate::syntax::{Expr, ExprNode};
+use lacus_tensor::{BinaryOp, UnaryOp};
 
 impl Infer<'_> {
     /// The expression as a sum of indices and known numbers times whole numbers. Within a statement with

@@ -6,10 +6,10 @@ use super::{Binding, Facts, Infer, Lowered, MAX_DEPTH};
 use crate::array::compute_dtype;
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode};
-use crate::op::{BinaryOp, UnaryOp};
-use crate::scalar::Scalar;
 use crate::syntax::{Argument, Expr, ExprNode, Span};
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 
 /// True for names that a program cannot define.

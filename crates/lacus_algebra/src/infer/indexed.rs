@@ -9,10 +9,10 @@ use super::place_sums::{place_guard, place_sum};
 use super::{Binding, Facts, Infer, Lowered};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode, Index, ReduceOp, Reduction, Slot, Symbol};
-use crate::op::BinaryOp;
-use crate::scalar::Scalar;
 use crate::syntax::{Expr, ExprNode, Span, Subscript, Target};
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 use std::collections::BTreeMap;
 
 /// The indices of a statement and the places where they are used.

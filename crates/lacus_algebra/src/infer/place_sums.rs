@@ -11,8 +11,8 @@
 //! A term is an operand of `+` or `-`; the smallest one that holds all occurrences of the index is summed.
 
 use crate::expr::{Axis, Element, ElementNode, ReduceOp, Reduction};
-use crate::op::{BinaryOp, UnaryOp};
 use lacus_tensor::DType;
+use lacus_tensor::{BinaryOp, UnaryOp};
 
 /// The element with `axis` summed in the terms that it occurs in.
 pub(super) fn place_sum(element: Element, axis: &Axis) -> Element {

@@ -3,9 +3,9 @@
 use super::{Facts, Infer, Lowered};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode};
-use crate::op::{BinaryOp, UnaryOp};
 use crate::syntax::Span;
 use lacus_tensor::DType;
+use lacus_tensor::{BinaryOp, UnaryOp};
 
 /// The common type of two values. A weak one (from literals alone) gives way to the other, unless it is of a
 /// wider kind.

@@ -3,10 +3,10 @@
 use super::{Binding, Facts, Infer, Lowered, MAX_DEPTH, MAX_EXPRESSIONS};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Reduction};
-use crate::op::BinaryOp;
-use crate::scalar::Scalar;
 use crate::syntax::{Expr, ExprNode, Span, Subscript};
+use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 
 impl Infer<'_> {
     // Not inlining what is called from here keeps the frames of the recursion small.

@@ -7,8 +7,8 @@ use crate::contraction::{Contraction, Label};
 use crate::error::AlgebraError;
 use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Slot};
 use crate::network::Fold;
-use crate::op::BinaryOp;
 use crate::syntax::Span;
+use lacus_tensor::BinaryOp;
 
 impl Lower<'_> {
     /// An operator that folds a body without reductions, or several that come to the same.

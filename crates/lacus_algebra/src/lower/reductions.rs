@@ -4,9 +4,9 @@ use super::{Lower, both};
 use crate::error::AlgebraError;
 use crate::expr::{Axis, Element, ElementNode, Reduction, Slot, Symbol};
 use crate::network::Fold;
-use crate::op::UnaryOp;
 use crate::syntax::Span;
 use lacus_tensor::DType;
+use lacus_tensor::UnaryOp;
 
 impl Lower<'_> {
     /// The element with every reduction computed before and read. `outer` are the axes around it, and `holds` what
@@ -54,7 +54,7 @@ impl Lower<'_> {
             }
             _ => {
                 for part in element.parts_mut() {
-                    let own = std::mem::replace(part, Element::constant(crate::scalar::Scalar::Bool(false)));
+                    let own = std::mem::replace(part, Element::constant(lacus_tensor::Scalar::Bool(false)));
                     *part = self.without_reductions(own, outer, holds, span)?;
                 }
                 Ok(element)

@@ -2,7 +2,7 @@
 
 use super::{Network, Operator};
 use crate::expr::{Affine, Element, ElementNode, Index, ReduceOp, Symbol};
-use crate::op::BinaryOp;
+use lacus_tensor::BinaryOp;
 use std::fmt;
 
 /// The letter that an index of an operator is shown as.

@@ -6,8 +6,8 @@ use crate::kernel::{MapKernel, ReduceKernel};
 use crate::key::{Key, KeyFunction, KeyTerm};
 use crate::placement::{Placement, SiteMap};
 use crate::relation::{JoinOn, Missing, Relation, mapped_fill, reduced_fill};
-use crate::scalar::Scalar;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
 use std::collections::BTreeMap;
 
 /// A relation that lives on several sites, without its data.

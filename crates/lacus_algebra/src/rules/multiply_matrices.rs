@@ -4,10 +4,10 @@
 //! elements.
 
 use crate::kernel::{JoinKernel, ReduceKernel};
-use crate::op::BinaryOp;
 use crate::physical::Plan;
 use crate::placement::SiteMap;
 use crate::relation::JoinOn;
+use lacus_tensor::BinaryOp;
 
 fn plus() -> ReduceKernel {
     ReduceKernel::Elementwise(BinaryOp::Add)

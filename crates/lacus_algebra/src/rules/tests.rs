@@ -5,12 +5,12 @@ use crate::array::Array;
 use crate::kernel::{JoinKernel, MapKernel, ReduceKernel};
 use crate::key::{KeyCondition, KeyFunction, KeyTerm};
 use crate::logical::Logical;
-use crate::op::{BinaryOp, UnaryOp};
 use crate::physical::{LocalMap, Placed, compile};
 use crate::placement::{Placement, SiteMap};
 use crate::relation::{JoinOn, Relation};
-use crate::scalar::Scalar;
 use lacus_tensor::DType;
+use lacus_tensor::Scalar;
+use lacus_tensor::{BinaryOp, UnaryOp};
 use proptest::prelude::*;
 
 const SITES: usize = 4;

@@ -12,7 +12,7 @@
 //!
 //! Two trees are equal when they say the same, wherever they stand in their texts.
 
-use crate::op::{BinaryOp, UnaryOp};
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Bytes of the text that a part of a program was read from; empty for parts built from Rust.

@@ -1,12 +1,12 @@
 //! Tokens into trees, by recursive descent with one table of binding strengths.
 
 use crate::error::{AlgebraError, Place, Problem};
-use crate::op::{BinaryOp, UnaryOp};
 use crate::syntax::ast::{
     Argument, Expr, ExprNode, Program, Span, Statement, StatementNode, Subscript, Target,
 };
 use crate::syntax::lexer::{Token, tokens};
 use crate::syntax::print::{MATMUL_STRENGTH, NEG_STRENGTH, NOT_STRENGTH, POW_STRENGTH, strength};
+use lacus_tensor::{BinaryOp, UnaryOp};
 
 /// Levels of nesting, and operators in one chain, that are followed. Trees are walked by recursion everywhere;
 /// this many levels of the largest frames fit the 2 MiB stack of a thread several times over.

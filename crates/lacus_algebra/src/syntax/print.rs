@@ -1,7 +1,7 @@
 //! Trees back into text: what is printed parses to the same tree.
 
-use crate::op::{BinaryOp, UnaryOp};
 use crate::syntax::ast::{Argument, Expr, ExprNode, Program, Statement, StatementNode, Subscript, Target};
+use lacus_tensor::{BinaryOp, UnaryOp};
 use std::fmt::{Display, Formatter, Result};
 
 /// How tightly an operator binds; the parser uses the same numbers.

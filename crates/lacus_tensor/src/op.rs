@@ -67,7 +67,7 @@ pub enum BinaryOp {
 
 impl UnaryOp {
     /// The functions a program calls by name.
-    pub(crate) const NAMED: [UnaryOp; 8] = [
+    pub const NAMED: [UnaryOp; 8] = [
         UnaryOp::Exp,
         UnaryOp::Log,
         UnaryOp::Sqrt,

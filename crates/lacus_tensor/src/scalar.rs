@@ -1,7 +1,7 @@
 //! Single elements: what the operations on them mean.
 
+use crate::dtype::DType;
 use crate::op::{BinaryOp, UnaryOp};
-use lacus_tensor::DType;
 use std::fmt;
 
 /// One element.
@@ -112,7 +112,8 @@ impl Scalar {
         }
     }
 
-    pub(crate) fn to_i64(self) -> i64 {
+    /// As an integer, see [`Scalar::convert`].
+    pub fn to_i64(self) -> i64 {
         match self.convert(DType::I64) {
             Scalar::I64(x) => x,
             _ => 0,
