@@ -139,6 +139,13 @@ pub enum TensorError {
         found: Box<Shape>,
     },
 
+    /// A matrix cannot be what its strides say.
+    #[error("{what}")]
+    Matrix {
+        /// Why.
+        what: &'static str,
+    },
+
     /// An integer index is outside of its axis.
     #[error("index {index} is out of bounds for axis {axis} with size {size}")]
     IndexOutOfBounds {

@@ -47,6 +47,8 @@ mod selection;
 mod copy;
 mod sparse;
 
+pub mod kernels;
+
 pub use buffer::{Buffer, Element, pool_limit_bytes, set_pool_limit_bytes};
 pub use copy::{BoxCopy, Target};
 pub use dense::{Tensor, TensorRef};

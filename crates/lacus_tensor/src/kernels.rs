@@ -1,0 +1,4 @@
+//! Arithmetic on tiles: the innermost loops. They know no plan, no thread and no file; each has a naive twin in its
+//! tests that says what it means.
+
+pub mod matrix;
