@@ -113,7 +113,9 @@ pub use network::{
 };
 pub use physical::{LocalMap, Placed, Plan, RelationType, TileType, compile};
 pub use placement::{GridAxis, Placement, SiteMap};
-pub use plan::{Alternative, PlacedValue, PlannedOperator, ProgramPlan, Way, plan, plan_in_way};
+pub use plan::{
+    Alternative, PlacedValue, PlannedOperator, ProgramPlan, Way, plan, plan_in_way, plan_network,
+};
 pub use relation::{JoinOn, Missing, Relation};
 pub use run::run;
 pub use schedule::{Schedule, schedule};

@@ -133,9 +133,29 @@ fn plan_in(
     options: &PlanOptions,
     way: Option<usize>,
 ) -> Result<ProgramPlan, AlgebraError> {
-    options.check()?;
     let network = lower(program)?;
     let tiling = Tiling::choose(&network, options.block, options.sites)?;
+    plan_tiles(network, tiling, options, way, way.is_none())
+}
+
+/// Plans operators over tiles that somebody else has chosen; [`ProgramPlan::options`] has no say in them. What else was
+/// considered is not told. Fails as [`plan`] does.
+pub fn plan_network(
+    network: Network,
+    tiling: Tiling,
+    options: &PlanOptions,
+) -> Result<ProgramPlan, AlgebraError> {
+    plan_tiles(network, tiling, options, None, false)
+}
+
+fn plan_tiles(
+    network: Network,
+    tiling: Tiling,
+    options: &PlanOptions,
+    way: Option<usize>,
+    tells_others: bool,
+) -> Result<ProgramPlan, AlgebraError> {
+    options.check()?;
     for at in network.running() {
         limits::check(&network, &tiling, &network.operators[at], options)?;
     }
@@ -192,7 +212,7 @@ fn plan_in(
         );
     }
     // Of a plan that is only compared with nobody asks what else was considered.
-    let others = if way.is_none() { alternatives::alternatives(&mut model, &chosen) } else { Vec::new() };
+    let others = if tells_others { alternatives::alternatives(&mut model, &chosen) } else { Vec::new() };
     for (at, others) in others {
         if let Some(operator) = operators.get_mut(&at) {
             operator.alternatives = others;
@@ -283,6 +303,17 @@ impl ProgramPlan {
                 all.push(step);
             }
         });
+        all
+    }
+
+    /// The tiles that one read of an operator needs in a step.
+    pub fn touched(&self, operator: usize, read: usize, step: &[u64], known: &Known) -> Vec<usize> {
+        let operator = &self.network.operators[operator];
+        let tiled = Tiled::new(&self.network, &self.tiling, operator);
+        let ranges: Ranges = known.iter().map(|(slot, n)| (*slot, (*n, *n))).collect();
+        let read = &operator.reads[read];
+        let mut all = Vec::new();
+        tiled.tiles(read, &self.tiles(read.value), step, &ranges, |tile| all.push(tile));
         all
     }
 

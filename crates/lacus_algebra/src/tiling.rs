@@ -2,7 +2,10 @@
 //! alike.
 
 use crate::error::AlgebraError;
+use crate::expr::Slot;
 use crate::network::Network;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Tiles of one tensor, at most: planning looks at each.
 const MAX_TILES: u64 = 1 << 20;
@@ -14,17 +17,19 @@ const WANTED_TILES: u64 = 1 << 14;
 const WANTED_BLOCK: u64 = 1000;
 
 /// How extents are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     block: u64,
     /// Extents are cut into at least so many tiles, where there are that many elements.
     least: u64,
+    /// Into how many tiles some extents are cut instead.
+    counts: Arc<BTreeMap<u64, u64>>,
 }
 
 impl Tiling {
     /// Tiles of a given extent.
     pub fn of_block(block: u64) -> Tiling {
-        Tiling { block: block.max(1), least: 1 }
+        Tiling { block: block.max(1), least: 1, counts: Arc::default() }
     }
 
     /// Tiles for a network: of the extent asked for, else such that every site can have one along any axis. Fails if a
@@ -32,7 +37,7 @@ impl Tiling {
     pub fn choose(network: &Network, block: Option<u64>, sites: u64) -> Result<Tiling, AlgebraError> {
         let mut tiling = match block {
             Some(block) => Tiling::of_block(block),
-            None => Tiling { block: WANTED_BLOCK, least: sites },
+            None => Tiling { block: WANTED_BLOCK, least: sites, counts: Arc::default() },
         };
         let most =
             |tiling: &Tiling| network.values.iter().map(|value| Tiles::count(tiling, &value.dims)).max();
@@ -42,28 +47,94 @@ impl Tiling {
                 tiling.least = tiling.least.div_ceil(2);
             }
         }
+        tiling.check(network)?;
+        Ok(tiling)
+    }
+
+    /// The largest tiles of which each takes at most so many bytes, such that operators with much to do have tiles for
+    /// several to work on. `bytes` says what a whole value takes. Fails if a tensor has more tiles than can be planned.
+    pub fn by_bytes(
+        network: &Network,
+        bytes: impl Fn(Slot) -> f64,
+        tile_bytes: u64,
+    ) -> Result<Tiling, AlgebraError> {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let sizes: Vec<(Vec<u64>, f64)> = network
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| !value.dims.is_empty() && !value.dims.contains(&0))
+            .map(|(at, value)| (value.dims.clone(), bytes(Slot(at))))
+            .collect();
+        sizes.iter().flat_map(|(dims, _)| dims).for_each(|&extent| {
+            counts.insert(extent, 1);
+        });
+        for (dims, whole) in &sizes {
+            while whole / tiles(dims, &counts) > tile_bytes as f64 && split_longest(dims, &mut counts) {}
+        }
+        for at in network.running() {
+            let operator = &network.operators[at];
+            let labels: Vec<u64> = operator.labels().iter().map(|axis| axis.extent).collect();
+            let work: f64 = labels.iter().map(|&extent| extent as f64).product();
+            let wanted = (work / WORTH_A_TASK).min(WANTED_TASKS);
+            while tiles(&labels, &counts) < wanted && split_longest(&labels, &mut counts) {}
+        }
+        let tiling = Tiling { block: u64::MAX, least: 1, counts: Arc::new(counts) };
+        tiling.check(network)?;
+        Ok(tiling)
+    }
+
+    fn check(&self, network: &Network) -> Result<(), AlgebraError> {
         for value in &network.values {
-            let found = Tiles::count(&tiling, &value.dims);
+            let found = Tiles::count(self, &value.dims);
             if found > MAX_TILES {
-                let found =
-                    format!("{found} tiles of '{}' {:?} at {} each", value.name, value.dims, tiling.block);
+                let blocks = Tiles::of(self, &value.dims).blocks;
+                let found = format!("{found} tiles of '{}' {:?} at {blocks:?} each", value.name, value.dims);
                 let (what, expected) =
                     ("a plan", "over at most 1048576 tiles of a tensor: make tiles larger");
                 return Err(AlgebraError::Argument { what, expected, found });
             }
         }
-        Ok(tiling)
+        Ok(())
     }
 
     /// The extent of a tile along an axis, at least 1.
     pub fn block(&self, extent: u64) -> u64 {
-        self.block.min(extent.div_ceil(self.least)).max(1)
+        match self.counts.get(&extent) {
+            Some(&count) => extent.div_ceil(count).max(1),
+            None => self.block.min(extent.div_ceil(self.least)).max(1),
+        }
     }
 
     /// The extent that was asked for or aimed at.
     pub fn largest_block(&self) -> u64 {
         self.block
     }
+}
+
+/// Operations that are worth a task of their own: some ten milliseconds of one core.
+const WORTH_A_TASK: f64 = 4e6;
+
+/// Tasks of an operator with much to do: enough to keep the workers of a laptop busy to the end.
+const WANTED_TASKS: f64 = 16.0;
+
+/// Tiles of a shape.
+fn tiles(dims: &[u64], counts: &BTreeMap<u64, u64>) -> f64 {
+    dims.iter().map(|extent| counts.get(extent).copied().unwrap_or(1) as f64).product()
+}
+
+/// Cuts the extent with the longest tile into one more. False if all tiles are single elements.
+fn split_longest(dims: &[u64], counts: &mut BTreeMap<u64, u64>) -> bool {
+    let block = |extent: &u64| extent.div_ceil(counts.get(extent).copied().unwrap_or(1).max(1));
+    let Some(&longest) = dims.iter().max_by_key(|extent| block(extent)) else { return false };
+    if block(&longest) <= 1 {
+        return false;
+    }
+    // So many that tiles really are smaller: the last of them is trimmed.
+    let shorter = block(&longest) - 1;
+    let more = counts.entry(longest).or_insert(1);
+    *more = (*more + 1).max(longest.div_ceil(shorter));
+    true
 }
 
 /// The tiles of a shape. The last one along an axis is trimmed.
@@ -176,6 +247,25 @@ pub(crate) fn each_of(counts: &[u64], call: &mut impl FnMut(&[u64])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tiles_by_bytes_are_large_and_many_enough() {
+        use crate::{Functions, Inputs, check, lower, parse};
+        use lacus_tensor::{DType, Shape};
+        let blocks = |text: &str, dims: &[u64]| {
+            let inputs = Inputs::new().with("A", DType::F64, Shape::new(dims.to_vec()).unwrap());
+            let network = lower(&check(&parse(text).unwrap(), &inputs, &Functions::new()).unwrap()).unwrap();
+            let bytes = |slot: Slot| network.value(slot).dims.iter().product::<u64>() as f64 * 8.0;
+            let tiling = Tiling::by_bytes(&network, bytes, 8 << 20).unwrap();
+            Tiles::of(&tiling, dims).blocks
+        };
+        assert_eq!(blocks("A = load(\"A\"); save(A @ A, \"B\")", &[8000, 8000]), [1000, 1000]);
+        assert_eq!(blocks("A = load(\"A\"); save(A @ A, \"B\")", &[100, 100]), [100, 100]);
+        let step = "A = load(\"A\"); v = ones([dim(A, 1)]); save(A @ v, \"B\")";
+        assert_eq!(blocks(step, &[400_000, 1000]), [1048, 1000]);
+        assert_eq!(blocks("A = load(\"A\"); save(A + 1, \"B\")", &[20_000_000]), [1_000_000]);
+        assert_eq!(blocks("A = load(\"A\"); save(A + 1, \"B\")", &[0, 3]), [1, 3]);
+    }
 
     #[test]
     fn tiles_are_cut_by_extent_and_trimmed() {

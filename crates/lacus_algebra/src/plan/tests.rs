@@ -168,7 +168,7 @@ fn what_cannot_be_planned_is_an_error_with_its_place() {
     };
     check(PlanOptions { sites: 0, ..moved(1, 10) }, "0 is not between 1 and 4096");
     check(PlanOptions { block: Some(0), ..moved(1, 10) }, "the extent of a tile: 0 is not at least 1");
-    check(moved(1, 1), "16000000 tiles of 'A' [4000, 4000] at 1 each");
+    check(moved(1, 1), "16000000 tiles of 'A' [4000, 4000] at [1, 1] each");
     check(PlanOptions { rounds: 1, ..moved(1, 10) }, "the assumed rounds of a loop: 1 is not at least 2");
     check(
         PlanOptions { memory_bytes: Some(1_000_000), ..moved(4, 1_000) },
