@@ -1,0 +1,214 @@
+//! Forms: what an operator is for kernels. Each is found once, whatever the number of tiles.
+//!
+//! ```text
+//! Product   C[i,j] = Σ A[i,k] B[k,j]         two factors over a semiring: matrix kernels
+//! Fold      s[i] = Σ exp(A[i,j] - m[i])      a formula, reduced
+//! Formula   D = 2 A + 3 B - A B              a formula
+//! ```
+
+mod elements;
+mod fold;
+mod product;
+
+pub(crate) use elements::Elements;
+pub(crate) use fold::FoldForm;
+pub(crate) use product::ProductForm;
+
+use crate::error::ExecuteError;
+use crate::region::{Located, Numbers, Region, Walk, locate};
+use crate::tile::Tile;
+use crate::window::{Window, WindowMut};
+use lacus_algebra::expr::{ReduceOp, Slot};
+use lacus_algebra::{Known, Network, Operator, ProgramPlan, Tiles};
+use lacus_tensor::DType;
+use lacus_tensor::kernels::formula::Scratch;
+use lacus_tensor::kernels::reduce::fold_rows;
+use std::borrow::Cow;
+
+/// An operator, ready to run on tiles.
+pub(crate) struct Form {
+    pub(crate) operator: usize,
+    pub(crate) labels: Tiles,
+    /// The tiles of each tensor that is read.
+    tensors: Vec<Tiles>,
+    dtypes: Vec<DType>,
+    kind: Kind,
+}
+
+enum Kind {
+    Product(ProductForm),
+    Fold(FoldForm),
+    Formula(Elements),
+}
+
+/// What a unit works with.
+pub(crate) struct Bench<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) known: &'a Known,
+    /// Tiles, by value and number.
+    pub(crate) tiles: &'a [(Slot, u32, Tile)],
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+impl Form {
+    pub(crate) fn of(plan: &ProgramPlan, number: usize) -> Form {
+        let operator = &plan.network.operators[number];
+        let kind = match (&operator.fold, ProductForm::of(&plan.network, operator)) {
+            (_, Some(product)) => Kind::Product(product),
+            (Some(_), None) => Kind::Fold(FoldForm::of(&plan.network, operator)),
+            (None, None) => Kind::Formula(Elements::of(&plan.network, operator, &operator.body)),
+        };
+        Form {
+            operator: number,
+            labels: plan.label_tiles(operator),
+            tensors: operator.reads.iter().map(|read| plan.tiles(read.value)).collect(),
+            dtypes: operator.reads.iter().map(|read| plan.network.value(read.value).dtype).collect(),
+            kind,
+        }
+    }
+
+    /// True for a product of matrices, of whose multiplications people want to know how many there are in a second.
+    pub(crate) fn operations(&self, step: &[u64]) -> f64 {
+        let region = match step.contains(&u64::MAX) {
+            true => return 0.0,
+            false => Region::of(&self.labels, step),
+        };
+        let all: f64 = region.counts.iter().map(|&n| n as f64).product();
+        match &self.kind {
+            Kind::Product(_) => 2.0 * all,
+            Kind::Fold(fold) => all * (fold.size() + 1) as f64,
+            Kind::Formula(elements) => all * elements.size() as f64,
+        }
+    }
+
+    /// One step of a tile: all of it where nothing is folded. `is_first` says that nothing was folded into `out` yet.
+    pub(crate) fn run(
+        &self,
+        bench: &mut Bench<'_>,
+        step: &[u64],
+        out: &mut WindowMut,
+        is_first: bool,
+    ) -> Result<(), ExecuteError> {
+        let operator = &bench.network.operators[self.operator];
+        if step.contains(&u64::MAX) {
+            return fill_identity(operator, out);
+        }
+        let region = Region::of(&self.labels, step);
+        let reads = Reads { form: self, operator, region: &region };
+        match &self.kind {
+            Kind::Product(product) => product.run(bench, &reads, out, is_first),
+            Kind::Fold(fold) => {
+                if is_first {
+                    fill_identity(operator, out)?;
+                }
+                fold.run(bench, &reads, out)
+            }
+            Kind::Formula(elements) => elements.run_into(bench, &reads, out),
+        }
+    }
+}
+
+/// The reads of an operator in a region.
+pub(crate) struct Reads<'a> {
+    form: &'a Form,
+    pub(crate) operator: &'a Operator,
+    pub(crate) region: &'a Region,
+}
+
+impl Reads<'_> {
+    /// What a read needs, as one window.
+    pub(crate) fn locate(&self, read: usize, bench: &Bench<'_>) -> Result<Located, ExecuteError> {
+        let numbers = Numbers { network: bench.network, known: bench.known };
+        let place = &self.operator.reads[read];
+        // Sparse tiles that a formula looks at are made dense, one at a time.
+        let dense: Vec<(u32, Cow<'_, Window>)> = bench
+            .tiles
+            .iter()
+            .filter(|(value, ..)| *value == place.value)
+            .map(|(_, tile, found)| (*tile, found.dense()))
+            .collect();
+        let tile = |number: usize| dense.iter().find(|(tile, _)| *tile as usize == number).map(|(_, w)| &**w);
+        let (tensor, dtype) = (&self.form.tensors[read], self.form.dtypes[read]);
+        locate(&place.at, self.region, &numbers, tensor, dtype, &tile)
+            .ok_or_else(|| ExecuteError::Internal { what: format!("a tile of value {} is missing", place.value.0) })
+    }
+
+    /// The one tile that a read needs, as it is.
+    pub(crate) fn tile<'b>(&self, read: usize, bench: &'b Bench<'_>) -> Option<&'b Tile> {
+        let value = self.operator.reads[read].value;
+        let mut all = bench.tiles.iter().filter(|(found, ..)| *found == value);
+        match (all.next(), all.next()) {
+            (Some((.., tile)), None) => Some(tile),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn walk(&self, read: usize, located: &Located, bench: &Bench<'_>) -> Walk {
+        let numbers = Numbers { network: bench.network, known: bench.known };
+        located.walk(&self.operator.reads[read].at, self.region, &numbers)
+    }
+}
+
+/// Calls generic code with the type of elements.
+macro_rules! with_type {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            lacus_tensor::DType::Bool => {
+                type $T = u8;
+                $body
+            }
+            lacus_tensor::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            lacus_tensor::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            _ => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_type;
+
+/// What nothing folds to, everywhere.
+fn fill_identity(operator: &Operator, out: &mut WindowMut) -> Result<(), ExecuteError> {
+    let dtype = out.window().dtype();
+    let Some(fold) = &operator.fold else { return Ok(()) };
+    let identity = fold.op.identity(dtype).ok_or_else(|| ExecuteError::Internal {
+        what: "a fold without an identity".to_owned(),
+    })?;
+    crate::window::fill(out, identity);
+    Ok(())
+}
+
+/// Folds one contribution into a tile.
+pub(crate) fn combine(operator: &Operator, out: &mut WindowMut, contribution: &Window) -> Result<(), ExecuteError> {
+    let Some(fold) = &operator.fold else { return Ok(()) };
+    let contribution = contribution.clone().into_contiguous();
+    let strided = || ExecuteError::Internal { what: "a tile with gaps".to_owned() };
+    if out.window().is_contiguous() {
+        return fold_windows(&fold.op, out, &contribution).ok_or_else(strided);
+    }
+    let mut copy = WindowMut::for_overwrite(contribution.dtype(), contribution.shape());
+    copy.copy_from(out.window());
+    fold_windows(&fold.op, &mut copy, &contribution).ok_or_else(strided)?;
+    out.copy_from(copy.window());
+    Ok(())
+}
+
+fn fold_windows(op: &ReduceOp, out: &mut WindowMut, from: &Window) -> Option<()> {
+    with_type!(from.dtype(), T => {
+        let (out, from) = (out.slice_mut::<T>()?, from.slice::<T>()?);
+        match op {
+            ReduceOp::Op(op) => fold_rows(*op, out, from),
+            ReduceOp::Function(function) => out.iter_mut().zip(from).for_each(|(a, b)| {
+                *a = function.call(&[*a as f64, *b as f64]) as T;
+            }),
+        }
+    });
+    Some(())
+}
