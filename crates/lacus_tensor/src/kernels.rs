@@ -2,3 +2,8 @@
 //! tests that says what it means.
 
 pub mod matrix;
+
+pub mod number;
+mod vectorise;
+
+pub mod multiply;
