@@ -7,3 +7,4 @@ pub mod number;
 mod vectorise;
 
 pub mod multiply;
+pub mod reduce;

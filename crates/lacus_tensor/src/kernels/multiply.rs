@@ -11,7 +11,7 @@
 //! ```
 
 use super::matrix::{MatrixMut, MatrixRef};
-use super::number::{Number, sealed::Multiply};
+use super::number::{Number, sealed::Multiply, sealed::Sealed};
 use gemm_common::Parallelism;
 
 /// C = alpha·A·B if this is the first product (what C held is not read), else C += alpha·A·B. All strides will do.
@@ -102,9 +102,9 @@ impl Multiply for i64 {
     ) {
         for i in 0..c.rows() {
             for j in 0..c.columns() {
-                let sum = (0..a.columns()).fold(0, |sum: i64, k| sum.plus(a.at(i, k).times(b.at(k, j))));
+                let sum = (0..a.columns()).fold(0, |sum: i64, k| sum.add(a.at(i, k).mul(b.at(k, j))));
                 let before = if is_first { 0 } else { c.as_ref().at(i, j) };
-                c.set(i, j, before.plus(alpha.times(sum)));
+                c.set(i, j, before.add(alpha.mul(sum)));
             }
         }
     }

@@ -63,10 +63,10 @@ fn check<T: Number>(
         for j in 0..n {
             let mut sum = T::ZERO;
             for p in 0..k {
-                sum = sum.plus(a.matrix().at(i, p).times(b.matrix().at(p, j)));
+                sum = sum.add(a.matrix().at(i, p).mul(b.matrix().at(p, j)));
             }
-            let sum = small(3).times(sum);
-            let expected = if is_first { sum } else { before(i, j).plus(sum) };
+            let sum = small(3).mul(sum);
+            let expected = if is_first { sum } else { before(i, j).add(sum) };
             assert_eq!(c.matrix().at(i, j), expected, "({i}, {j}) of [{m}, {k}] × [{k}, {n}], {layouts:?}");
         }
     }
