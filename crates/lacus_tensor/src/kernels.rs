@@ -8,3 +8,4 @@ mod vectorise;
 
 pub mod multiply;
 pub mod reduce;
+pub mod formula;
