@@ -2,3 +2,10 @@
 //! tests that says what it means.
 
 pub mod matrix;
+
+pub mod number;
+mod vectorise;
+
+pub mod multiply;
+pub mod reduce;
+pub mod formula;

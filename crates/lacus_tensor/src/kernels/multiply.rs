@@ -1,0 +1,114 @@
+//! Dense matrix products: C = alpha·A·B, or C += alpha·A·B.
+//!
+//! ```
+//! use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
+//! use lacus_tensor::kernels::multiply::multiply_add;
+//! let (a, b, mut c) = ([1.0, 2.0, 3.0, 4.0], [1.0, 1.0], [f64::NAN; 2]);
+//! let (a, b) = (MatrixRef::from_rows(&a, 2, 2)?, MatrixRef::from_rows(&b, 2, 1)?);
+//! multiply_add(MatrixMut::from_rows(&mut c, 2, 1)?, 1.0, a, b, true);
+//! assert_eq!(c, [3.0, 7.0]);
+//! # Ok::<(), lacus_tensor::TensorError>(())
+//! ```
+
+use super::matrix::{MatrixMut, MatrixRef};
+use super::number::{Number, sealed::Multiply, sealed::Sealed};
+use gemm_common::Parallelism;
+
+/// C = alpha·A·B if this is the first product (what C held is not read), else C += alpha·A·B. All strides will do.
+///
+/// The order of summation depends on shapes, strides and the machine only. Panics if the shapes do not fit.
+pub fn multiply_add<T: Number>(
+    mut c: MatrixMut<'_, T>,
+    alpha: T,
+    a: MatrixRef<'_, T>,
+    b: MatrixRef<'_, T>,
+    is_first: bool,
+) {
+    assert!(
+        a.columns() == b.rows() && c.rows() == a.rows() && c.columns() == b.columns(),
+        "multiply: [{}, {}] × [{}, {}] is not [{}, {}]",
+        a.rows(),
+        a.columns(),
+        b.rows(),
+        b.columns(),
+        c.rows(),
+        c.columns(),
+    );
+    if c.rows() == 0 || c.columns() == 0 {
+        return;
+    }
+    if a.columns() == 0 {
+        if is_first {
+            c.fill(T::ZERO);
+        }
+        return;
+    }
+    T::multiply(c, alpha, a, b, is_first);
+}
+
+macro_rules! by_gemm {
+    ($float:ident, $library:ident) => {
+        impl Multiply for $float {
+            fn multiply(
+                c: MatrixMut<'_, $float>,
+                alpha: $float,
+                a: MatrixRef<'_, $float>,
+                b: MatrixRef<'_, $float>,
+                is_first: bool,
+            ) {
+                // The micro-kernel writes columns.
+                let is_by_rows = c.column_stride().unsigned_abs() < c.row_stride().unsigned_abs();
+                let (mut c, a, b) =
+                    if is_by_rows { (c.transposed(), b.transposed(), a.transposed()) } else { (c, a, b) };
+                let beta = if is_first { 0.0 } else { 1.0 };
+                // SAFETY: the matrices promise their elements, and the shapes fit.
+                unsafe {
+                    $library::gemm::$float::get_gemm_fn()(
+                        c.rows(),
+                        c.columns(),
+                        a.columns(),
+                        c.as_mut_ptr(),
+                        c.column_stride(),
+                        c.row_stride(),
+                        !is_first,
+                        a.as_ptr(),
+                        a.column_stride(),
+                        a.row_stride(),
+                        b.as_ptr(),
+                        b.column_stride(),
+                        b.row_stride(),
+                        beta,
+                        alpha,
+                        false,
+                        false,
+                        false,
+                        Parallelism::None,
+                    );
+                }
+            }
+        }
+    };
+}
+by_gemm!(f32, gemm_f32);
+by_gemm!(f64, gemm_f64);
+
+impl Multiply for i64 {
+    fn multiply(
+        mut c: MatrixMut<'_, i64>,
+        alpha: i64,
+        a: MatrixRef<'_, i64>,
+        b: MatrixRef<'_, i64>,
+        is_first: bool,
+    ) {
+        for i in 0..c.rows() {
+            for j in 0..c.columns() {
+                let sum = (0..a.columns()).fold(0, |sum: i64, k| sum.add(a.at(i, k).mul(b.at(k, j))));
+                let before = if is_first { 0 } else { c.as_ref().at(i, j) };
+                c.set(i, j, before.add(alpha.mul(sum)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! One loop, compiled for the vectors of several machines; which one runs is decided when the program does.
+//!
+//! Wider vectors never change a result: no operation is contracted or reordered by the compiler.
+
+/// The vectors of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// What every machine of this architecture has.
+    Baseline,
+    /// 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// 64 bytes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// The widest vectors of this machine. The answer is cached by the standard library.
+#[inline]
+pub(crate) fn vectors() -> Vectors {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            return Vectors::Avx512;
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Vectors::Avx2;
+        }
+    }
+    Vectors::Baseline
+}
+
+/// A loop that the compiler can vectorise. `run` and all it calls must be `#[inline(always)]` or small enough to be
+/// inlined, else they are compiled for the baseline.
+pub(crate) trait Loop {
+    /// What comes out.
+    type Output;
+    /// Runs it.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a loop with the widest vectors of this machine.
+#[inline]
+pub(crate) fn vectorise<L: Loop>(body: L) -> L::Output {
+    match vectors() {
+        Vectors::Baseline => body.run(),
+        // SAFETY: the machine has these.
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx2 => unsafe { avx2(body) },
+        // SAFETY: the machine has these.
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx512 => unsafe { avx512(body) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn avx512<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
