@@ -2,3 +2,4 @@
 //! tests that says what it means.
 
 pub mod matrix;
+pub mod csr;
