@@ -28,6 +28,7 @@ mod pattern;
 mod product;
 mod sparse_product;
 mod sampled;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
