@@ -227,6 +227,11 @@ macro_rules! by_blocks {
     }};
 }
 
+/// True when rows are used so often that a block of columns should lie closer together, even if they are side by side.
+fn pays<T: Value>(a: &Csr<T>, columns: usize) -> bool {
+    columns > 64 && a.nnz() > 8 * a.columns()
+}
+
 fn forward_product<T: Value, R: Ring<T>>(
     ring: R,
     a: &Csr<T>,
@@ -244,7 +249,7 @@ fn forward_product<T: Value, R: Ring<T>>(
     let (row_stride, column_stride) = (c.row_stride(), c.column_stride());
     let c_all = Target { first: c.as_mut_ptr(), row_stride, column_stride };
     // Rows of B are read once per element of A: side by side, or brought there first. A single column is as good.
-    let is_packed = b.column_stride() != 1 && b.columns() > 1;
+    let is_packed = b.columns() > 1 && (b.column_stride() != 1 || pays(a, b.columns()));
     let mut packed = Vec::new();
     by_blocks!(c.columns(), |at| forward_step::<_, _, N>(
         ring,
@@ -303,6 +308,16 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
     is_first: bool,
 ) {
     let is_scaled = alpha != T::ONE;
+    if N == 1 {
+        for row in 0..a.rows() {
+            // SAFETY: as below.
+            unsafe {
+                let sum = c.first.offset(row as isize * c.row_stride);
+                *sum = dot_row(ring, a, row, alpha, b, if is_first { ring.zero() } else { *sum });
+            }
+        }
+        return;
+    }
     for row in 0..a.rows() {
         let (indices, values) = a.row(row);
         // SAFETY: the columns of A are below its number of columns, which is the number of rows of B; and C has this
@@ -321,6 +336,53 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
     }
 }
 
+/// Elements ahead that are fetched for later: what a vector of some megabytes takes to answer.
+const AHEAD: usize = 32;
+
+/// One row times one column.
+///
+/// # Safety
+/// B has as many rows as A columns.
+#[inline(always)]
+unsafe fn dot_row<T: Value, R: Ring<T>>(
+    ring: R,
+    a: &Csr<T>,
+    row: usize,
+    alpha: T,
+    b: Source<T>,
+    mut sum: T,
+) -> T {
+    let is_scaled = alpha != T::ONE;
+    let places = a.pattern.places(row);
+    let (indices, values) = (&a.pattern.indices[..], &a.values[..]);
+    assert!(places.end <= indices.len() && places.end <= values.len(), "a row lies within its matrix");
+    for place in places {
+        // SAFETY: the place was just checked, the next one is, and columns of A are rows of B.
+        unsafe {
+            if place + AHEAD < indices.len() {
+                let next = *indices.get_unchecked(place + AHEAD);
+                prefetch(b.first.offset(next as isize * b.row_stride));
+            }
+            let (column, value) = (*indices.get_unchecked(place), *values.get_unchecked(place));
+            let value = if is_scaled { ring.times(alpha, value) } else { value };
+            sum = ring.plus(sum, ring.times(value, *b.first.offset(column as isize * b.row_stride)));
+        }
+    }
+    sum
+}
+
+/// Asks for memory that will be read soon. Nothing happens if there is none.
+#[inline(always)]
+pub(super) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which may point anywhere.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 fn backward_product<T: Value, R: Ring<T>>(
     ring: R,
     a: &Csr<T>,
@@ -335,7 +397,7 @@ fn backward_product<T: Value, R: Ring<T>>(
         return;
     }
     let b_all = Source { first: b.as_ptr(), row_stride: b.row_stride(), column_stride: b.column_stride() };
-    let is_packed = c.column_stride() != 1 && c.columns() > 1;
+    let is_packed = c.columns() > 1 && (c.column_stride() != 1 || pays(a, c.columns()));
     if is_first && !is_packed {
         c.fill(ring.zero());
     }

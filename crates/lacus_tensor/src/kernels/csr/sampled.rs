@@ -1,6 +1,6 @@
 //! A product of two dense matrices at some places only (SDDMM).
 
-use super::product::with_vectors;
+use super::product::{prefetch, with_vectors};
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixRef;
 
@@ -77,7 +77,13 @@ with_vectors! {
 
 #[inline(always)]
 unsafe fn add_dots_body<T: Value>(line: &[T], b: *const T, b_stride: isize, columns: &[u32], sums: &mut [T]) {
-    for (&column, sum) in columns.iter().zip(sums) {
+    let step = (64 / size_of::<T>()).max(1);
+    for (place, (&column, sum)) in columns.iter().zip(sums).enumerate() {
+        // Columns are far apart: ask for the one after the next while this one is summed.
+        if let Some(&next) = columns.get(place + 2) {
+            let next = b.wrapping_offset(next as isize * b_stride);
+            (0..line.len()).step_by(step).for_each(|k| prefetch(next.wrapping_add(k)));
+        }
         // SAFETY: the caller's promise.
         let other = unsafe { std::slice::from_raw_parts(b.offset(column as isize * b_stride), line.len()) };
         *sum = sum.add(dot(line, other));

@@ -248,6 +248,42 @@ fn check_elementwise<T: Value>((a, b, layout): (Dense<T>, Dense<T>, usize)) -> R
     Ok(())
 }
 
+fn check_pieces<T: Value>(
+    (a, _, _): (Dense<T>, Dense<T>, usize),
+    cuts: [[usize; 2]; 2],
+) -> Result<(), TestCaseError> {
+    let csr = a.csr();
+    let cut = |cuts: [usize; 2], len: usize| {
+        let (x, y) = (cuts[0] % (len + 1), cuts[1] % (len + 1));
+        [0, x.min(y), x.max(y), len]
+    };
+    let (rows, columns) = (cut(cuts[0], a.rows), cut(cuts[1], a.columns));
+    let mut parts = Vec::new();
+    for r in rows.windows(2) {
+        for c in columns.windows(2) {
+            let part = csr.slice(r[0]..r[1], c[0]..c[1]);
+            let values = (r[0]..r[1]).flat_map(|i| (c[0]..c[1]).map(move |j| (i, j)));
+            let expected: Vec<T> = values.map(|(i, j)| a.at(i, j)).collect();
+            prop_assert_eq!(Dense::of(&part).values, expected);
+            parts.push(part);
+        }
+    }
+    let parts: Vec<_> = parts.iter().collect();
+    prop_assert_eq!(Csr::assemble(&parts, 3), Ok(csr.clone()));
+    prop_assert!(Csr::assemble(&parts, 2).is_err());
+
+    for op in [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max] {
+        let start = T::from_scalar(op.identity(T::DTYPE).unwrap());
+        let by_rows: Vec<T> =
+            (0..a.rows).map(|i| (0..a.columns).fold(start, |sum, j| sum.binary(op, a.at(i, j)))).collect();
+        prop_assert_eq!(csr.reduce_rows(op), by_rows);
+        let by_columns: Vec<T> =
+            (0..a.columns).map(|j| (0..a.rows).fold(start, |sum, i| sum.binary(op, a.at(i, j)))).collect();
+        prop_assert_eq!(csr.reduce_columns(op), by_columns);
+    }
+    Ok(())
+}
+
 fn pair<T: Value>() -> impl Strategy<Value = (Dense<T>, Dense<T>, usize)> {
     (0usize..7, 0usize..9).prop_flat_map(|(m, n)| (sparse(m, n), sparse(m, n), 0usize..4))
 }
@@ -271,6 +307,11 @@ macro_rules! for_all_types {
                 #[test]
                 fn a_sampled_product_is_the_product_at_its_places(case in case::<$type>(false, false)) {
                     check_sampled(case)?;
+                }
+
+                #[test]
+                fn pieces_fit_together(pair in pair::<$type>(), cuts in any::<[[usize; 2]; 2]>()) {
+                    check_pieces(pair, cuts)?;
                 }
 
                 #[test]
@@ -341,6 +382,49 @@ fn shortest_paths_are_products_over_min_and_plus() {
         );
     }
     assert_eq!(distance, [0.0, 1.0, 3.0]);
+}
+
+/// Larger than the blocks of every kernel, so that each of their paths is taken, with sums that round.
+#[test]
+fn large_products_have_the_bits_of_the_naive_ones() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state >> 33
+    };
+    let (m, k, n) = (70, 300, 203);
+    let mut matrix = |rows: usize, columns: usize, one_in: u64| {
+        let mut value = || if random() % one_in == 0 { random() as f64 / 7.0 } else { 0.0 };
+        Dense { rows, columns, values: (0..rows * columns).map(|_| value()).collect() }
+    };
+    let (dense, old) = (matrix(k, n, 1), matrix(m, n, 1));
+    for (one_in_left, one_in_right) in [(3, 3), (20, 3), (30, 60), (90, 90)] {
+        let (a, b) = (matrix(m, k, one_in_left), matrix(k, n, one_in_right));
+        let (left, right) = (a.csr(), b.csr());
+        let product = naive(SUM, None, &a, &b, None, |_, _, _| true);
+        assert_eq!(Dense::of(&left.multiply(&right)), product);
+        assert_eq!(old.write(0, |c| left.multiply_into(1.0, &right, c, true)), product);
+        let product = naive(SUM, Some(0.3), &a, &dense, Some(&old), |_, _, _| true);
+        let transposed = left.transpose();
+        for layout in 0..4 {
+            dense.read(layout, |dense| {
+                let found = old.write(layout / 2, |c| left.multiply_dense(0.3, dense, c, false));
+                assert_eq!(found, product);
+                let found =
+                    old.write(layout / 2, |c| transposed.multiply_dense_transposed(0.3, dense, c, false));
+                assert_eq!(found, product);
+            });
+        }
+        // In another order, hence only about the same; but alike for all strides.
+        let product = naive(SUM, None, &a, &dense, None, |_, _, _| true);
+        let pattern = left.multiply(&right).pattern().clone();
+        let exact = product.read(0, |product| pattern.gather_dense(product));
+        let first = a.read(0, |a| dense.read(0, |b| sampled(&pattern, a, b)));
+        assert!(first.values().iter().zip(&exact).all(|(x, y)| (x - y).abs() <= 1e-13 * y.abs()));
+        for layout in 1..4 {
+            assert_eq!(a.read(layout, |a| dense.read(layout, |b| sampled(&pattern, a, b))), first);
+        }
+    }
 }
 
 #[test]
