@@ -6,6 +6,8 @@ pub mod matrix;
 pub mod number;
 mod vectorise;
 
+pub mod formula;
 pub mod multiply;
 pub mod reduce;
-pub mod formula;
+
+pub mod csr;
