@@ -7,7 +7,7 @@
 //! ```
 
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
-use lacus_tensor::{Buffer, DType, Element, Shape, Tensor, TensorRef};
+use lacus_tensor::{Buffer, DType, Element, Scalar, Shape, Tensor, TensorRef};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -342,5 +342,60 @@ impl WindowMut {
 impl fmt::Debug for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Window({} {:?} by {:?})", self.dtype, self.shape, self.strides)
+    }
+}
+
+/// The bytes of an element, and zeros behind.
+pub(crate) fn bits(value: Scalar) -> [u8; 8] {
+    let mut all = [0; 8];
+    match value {
+        Scalar::Bool(x) => all[0] = u8::from(x),
+        Scalar::I64(x) => all = x.to_le_bytes(),
+        Scalar::F32(x) => all[..4].copy_from_slice(&x.to_le_bytes()),
+        Scalar::F64(x) => all = x.to_le_bytes(),
+    }
+    all
+}
+
+/// One element.
+///
+/// # Safety
+/// It is readable and of this type.
+pub(crate) unsafe fn read(from: *const u8, dtype: DType) -> Scalar {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match dtype {
+            DType::Bool => Scalar::Bool(*from != 0),
+            DType::I64 => Scalar::I64(from.cast::<i64>().read_unaligned()),
+            DType::F32 => Scalar::F32(from.cast::<f32>().read_unaligned()),
+            _ => Scalar::F64(from.cast::<f64>().read_unaligned()),
+        }
+    }
+}
+
+/// Writes one value everywhere.
+pub(crate) fn fill(out: &mut WindowMut, value: Scalar) {
+    let size = out.0.dtype.size_bytes();
+    let one = bits(value.convert(out.0.dtype));
+    if let Some(bytes) = out.bytes_mut() {
+        if one[..size].iter().all(|&byte| byte == one[0]) {
+            bytes.fill(one[0]);
+        } else {
+            bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&one[..size]));
+        }
+        return;
+    }
+    let (shape, strides) = (out.0.shape.clone(), out.0.strides.clone());
+    let mut line = WindowMut::for_overwrite(out.0.dtype, &shape);
+    fill(&mut line, value);
+    debug_assert_eq!(strides.len(), shape.len());
+    out.copy_from(line.window());
+}
+
+impl Window {
+    /// Its first element, if there is one.
+    pub fn scalar(&self) -> Option<Scalar> {
+        // SAFETY: a window that is not empty has a first element of its type.
+        self.head().map(|head| unsafe { read(head.as_ptr(), self.dtype) })
     }
 }

@@ -1,0 +1,167 @@
+//! What can go wrong while a program runs.
+
+use lacus_algebra::AlgebraError;
+use lacus_tensor::{ErrorKind, TensorError};
+use std::sync::Arc;
+
+/// Why a program could not be run to its end. Nothing of it was stored.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// The program cannot be planned.
+    #[error(transparent)]
+    Algebra(Arc<AlgebraError>),
+
+    /// A tensor could not be made.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+
+    /// A tensor that the program loads is not there.
+    #[error("the program loads {name:?}, which is not there{known}")]
+    NoInput {
+        /// Its name.
+        name: String,
+        /// What is.
+        known: String,
+    },
+
+    /// A tensor that the program loads is not what it was planned for.
+    #[error("input {name:?}: {what}")]
+    BadInput {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+
+    /// The budget is less than the largest step takes.
+    #[error("a memory budget of {} is too small: {what} takes {}", human(*.budget), human(*.needed))]
+    Budget {
+        /// What needs so much.
+        what: String,
+        /// Bytes that would do.
+        needed: u64,
+        /// Bytes that were allowed.
+        budget: u64,
+    },
+
+    /// A result that is not a number, where those are forbidden.
+    #[error("{value} is not a number at {at:?} (tile {tile:?})")]
+    NotANumber {
+        /// The name of the value.
+        value: String,
+        /// The tile.
+        tile: Vec<u64>,
+        /// The position.
+        at: Vec<u64>,
+    },
+
+    /// A remainder of integers by zero.
+    #[error("a remainder of integers by zero at {at:?}")]
+    ZeroDivision {
+        /// The values of the indices.
+        at: Vec<i64>,
+    },
+
+    /// Something went wrong in one task.
+    #[error("{value}, tile {tile:?}: {source}")]
+    Task {
+        /// The name of the value.
+        value: String,
+        /// The tile.
+        tile: Vec<u64>,
+        /// What went wrong.
+        source: Box<ExecuteError>,
+    },
+
+    /// A worker panicked: a bug of ours.
+    #[error("a worker panicked: {what}")]
+    Panic {
+        /// What it said.
+        what: String,
+    },
+
+    /// A loop that goes on.
+    #[error("a loop has not ended after {rounds} rounds")]
+    Rounds {
+        /// Rounds that were allowed.
+        rounds: u64,
+    },
+
+    /// What does not fit memory could not be put aside.
+    #[error("spilling to {path:?}: {what}")]
+    Spill {
+        /// Where.
+        path: String,
+        /// What went wrong.
+        what: String,
+    },
+
+    /// Reading or storing a tensor failed.
+    #[error("{what}")]
+    Storage {
+        /// What to do about it.
+        kind: ErrorKind,
+        /// What went wrong.
+        what: String,
+    },
+
+    /// The caller asked to stop.
+    #[error("the run was cancelled")]
+    Cancelled,
+
+    /// A bug of ours.
+    #[error("internal: {what}")]
+    Internal {
+        /// What was found.
+        what: String,
+    },
+}
+
+impl ExecuteError {
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            ExecuteError::Algebra(error) => error.kind(),
+            ExecuteError::Tensor(error) => error.kind(),
+            ExecuteError::NoInput { .. } => ErrorKind::NotFound,
+            ExecuteError::BadInput { .. }
+            | ExecuteError::Budget { .. }
+            | ExecuteError::NotANumber { .. }
+            | ExecuteError::ZeroDivision { .. }
+            | ExecuteError::Rounds { .. } => ErrorKind::Invalid,
+            ExecuteError::Task { source, .. } => source.kind(),
+            ExecuteError::Spill { .. } | ExecuteError::Cancelled => ErrorKind::Unavailable,
+            ExecuteError::Storage { kind, .. } => *kind,
+            ExecuteError::Panic { .. } | ExecuteError::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// The same error with the tile it happened in.
+    pub(crate) fn in_tile(self, value: &str, tile: Vec<u64>) -> ExecuteError {
+        match self {
+            error @ (ExecuteError::Task { .. }
+            | ExecuteError::Cancelled
+            | ExecuteError::Budget { .. }
+            | ExecuteError::NotANumber { .. }) => error,
+            error => ExecuteError::Task { value: value.to_owned(), tile, source: Box::new(error) },
+        }
+    }
+}
+
+impl From<AlgebraError> for ExecuteError {
+    fn from(error: AlgebraError) -> ExecuteError {
+        ExecuteError::Algebra(Arc::new(error))
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn human(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < units.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", units[unit]) }
+}

@@ -1,0 +1,108 @@
+//! Products with sparse tiles.
+
+use crate::error::ExecuteError;
+use crate::form::{Bench, ProductForm, Reads};
+use crate::tile::{SparseTile, Tile};
+use crate::window::{Window, WindowMut};
+use lacus_tensor::DType;
+use lacus_tensor::kernels::csr::{Csr, dense_multiply, dense_multiply_transposed};
+use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
+use std::borrow::Cow;
+
+/// The sparse matrix of a tile, if it is of this type.
+trait OfTile: Sized {
+    fn of(tile: &SparseTile) -> Option<&Csr<Self>>;
+}
+
+macro_rules! of_tile {
+    ($($name:ident $t:ty),*) => {$(
+        impl OfTile for $t {
+            fn of(tile: &SparseTile) -> Option<&Csr<$t>> {
+                match tile {
+                    SparseTile::$name(csr) => Some(csr),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+of_tile!(I64 i64, F32 f32, F64 f64);
+
+/// A product of which a factor is sparse, into a dense tile. False if it is not one of matrices.
+pub(crate) fn multiply(
+    form: &ProductForm,
+    bench: &mut Bench<'_>,
+    reads: &Reads<'_>,
+    out: &mut WindowMut,
+    scale: Option<&Window>,
+    is_first: bool,
+    tiles: Vec<Option<Tile>>,
+) -> Result<bool, ExecuteError> {
+    let [rows, columns, folded] = form.classes();
+    if rows.len() > 1 || columns.len() > 1 || tiles.iter().flatten().any(|tile| !tile.is_sparse()) {
+        return Ok(false);
+    }
+    let sparse: Vec<Option<SparseTile>> = tiles
+        .into_iter()
+        .map(|tile| match tile {
+            Some(Tile::Sparse(sparse)) => Some(sparse),
+            _ => None,
+        })
+        .collect();
+    let mut dense = Vec::with_capacity(2);
+    for which in 0..2 {
+        dense.push(match sparse[which] {
+            Some(_) => None,
+            None => Some(form.dense_factor(which, bench, reads)?),
+        });
+    }
+    // Whether the axes of a sparse factor are those of the product, or the other way round.
+    let is_turned = |which: usize| -> bool {
+        let axes = form.axes(which, reads);
+        match which {
+            0 => axes.first() == folded.first(),
+            _ => axes.last() == folded.first(),
+        }
+    };
+    let extent = |labels: &[usize]| labels.first().map_or(1, |&label| reads.region.counts[label]);
+    let (m, n, k) = (extent(rows), extent(columns), extent(folded));
+    let own = out.window().strides().to_vec();
+    let stride = |labels: &[usize]| labels.first().map_or(1, |&label| own[label]);
+    let strides = [stride(rows), stride(columns)];
+    let label = |labels: &[usize]| labels.first().copied();
+    macro_rules! run {
+        ($t:ty, $one:expr) => {{
+            let alpha = scale.and_then(|scale| scale.slice::<$t>()).map_or($one, |scale| scale[0]);
+            let csr = |which: usize| sparse[which].as_ref().and_then(<$t as OfTile>::of);
+            // SAFETY: the part of the result that this region is, which nobody else has.
+            let c: MatrixMut<'_, $t> = unsafe { out.matrix(0, [m, n], strides) };
+            let matrix = |which: usize, shape: [usize; 2], labels: [Option<usize>; 2]| -> Option<MatrixRef<'_, $t>> {
+                let (window, walk) = dense[which].as_ref()?;
+                let strides = labels.map(|label| label.map_or(1, |label| walk.steps[label] as isize));
+                // SAFETY: the walk stays within the window of the region.
+                Some(unsafe { window.matrix(walk.start as isize, shape, strides) })
+            };
+            let left = || matrix(0, [m, k], [label(rows), label(folded)]);
+            let right = || matrix(1, [k, n], [label(folded), label(columns)]);
+            match (csr(0), csr(1), left(), right()) {
+                (Some(a), Some(b), ..) => {
+                    let turned = |csr, is_turned| if is_turned { Cow::Owned(Csr::transpose(csr)) } else { Cow::Borrowed(csr) };
+                    let (a, b) = (turned(a, is_turned(0)), turned(b, is_turned(1)));
+                    a.multiply_into(alpha, &b, c, is_first);
+                }
+                (Some(a), None, _, Some(b)) if is_turned(0) => a.multiply_dense_transposed(alpha, b, c, is_first),
+                (Some(a), None, _, Some(b)) => a.multiply_dense(alpha, b, c, is_first),
+                (None, Some(b), Some(a), _) if is_turned(1) => dense_multiply_transposed(alpha, a, b, c, is_first),
+                (None, Some(b), Some(a), _) => dense_multiply(alpha, a, b, c, is_first),
+                _ => return Ok(false),
+            }
+        }};
+    }
+    match form.dtype() {
+        DType::I64 => run!(i64, 1),
+        DType::F32 => run!(f32, 1.0),
+        DType::F64 => run!(f64, 1.0),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}

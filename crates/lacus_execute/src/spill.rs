@@ -1,0 +1,100 @@
+//! Tiles that are put aside on disk. The directory is made when the first one comes, and goes with the run.
+
+use crate::error::ExecuteError;
+use crate::window::{Window, WindowMut};
+use lacus_tensor::DType;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A tile on disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    number: u64,
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+/// Where tiles are put aside.
+pub(crate) struct Spill {
+    /// The directory that the caller gave.
+    parent: PathBuf,
+    /// Ours within it, once there is one.
+    own: Mutex<Option<PathBuf>>,
+    next: AtomicU64,
+}
+
+/// Tells the directories of one process apart.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+impl Spill {
+    pub(crate) fn new(parent: Option<&Path>) -> Spill {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        Spill { parent, own: Mutex::new(None), next: AtomicU64::new(0) }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> ExecuteError {
+        ExecuteError::Spill { path: self.parent.display().to_string(), what: error.to_string() }
+    }
+
+    fn directory(&self) -> Result<PathBuf, ExecuteError> {
+        let mut own = self.own.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(own) = &*own {
+            return Ok(own.clone());
+        }
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let path = self.parent.join(format!("lacus-spill-{}-{run}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|e| self.failed(&e))?;
+        *own = Some(path.clone());
+        Ok(path)
+    }
+
+    fn file(&self, number: u64) -> Result<PathBuf, ExecuteError> {
+        Ok(self.directory()?.join(format!("{number}.tile")))
+    }
+
+    /// Writes a tile.
+    pub(crate) fn put(&self, tile: &Window) -> Result<Aside, ExecuteError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let tile = tile.clone().into_contiguous();
+        let path = self.file(number)?;
+        let write = || -> std::io::Result<()> {
+            let mut file = File::create(&path)?;
+            file.write_all(tile.bytes().unwrap_or_default())
+        };
+        if let Err(error) = write() {
+            let _ = fs::remove_file(&path);
+            return Err(self.failed(&error));
+        }
+        Ok(Aside { number, dtype: tile.dtype(), shape: tile.shape().to_vec() })
+    }
+
+    /// Reads a tile back.
+    pub(crate) fn get(&self, aside: &Aside) -> Result<Window, ExecuteError> {
+        let mut window = WindowMut::for_overwrite(aside.dtype, &aside.shape);
+        let path = self.file(aside.number)?;
+        let bytes = window.bytes_mut().unwrap_or_default();
+        let read = File::open(&path).and_then(|mut file| file.read_exact(bytes));
+        read.map_err(|e| self.failed(&e))?;
+        Ok(window.freeze())
+    }
+
+    /// Forgets a tile.
+    pub(crate) fn remove(&self, aside: &Aside) {
+        if let Ok(path) = self.file(aside.number) {
+            // What is left goes with the directory.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        let own = self.own.get_mut().unwrap_or_else(|e| e.into_inner()).take();
+        if let Some(own) = own {
+            let _ = fs::remove_dir_all(own);
+        }
+    }
+}
