@@ -6,6 +6,10 @@ pub mod matrix;
 pub mod number;
 mod vectorise;
 
-pub mod multiply;
 pub mod reduce;
+
+mod packed;
+pub mod multiply;
+pub mod semiring;
+
 pub mod formula;
