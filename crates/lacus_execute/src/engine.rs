@@ -15,7 +15,7 @@ use crate::tile::Tile;
 use crate::units::{Doing, Units, reads_one_tile_each};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Made, ProgramPlan, TaskGraph, TaskId};
+use lacus_algebra::{Known, Made, ProgramPlan, TaskGraph, TaskId};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
 use std::collections::{BinaryHeap, HashMap};
@@ -216,8 +216,9 @@ impl<'a> Engine<'a> {
         graph: &TaskGraph,
         units: &Units,
         tiles: &[TileId],
+        known: &Known,
     ) -> Result<(), ExecuteError> {
-        let job = Job { engine: self, graph, units, tiles, needs: self.needs(graph, units, tiles)? };
+        let job = Job { engine: self, graph, units, tiles, known, needs: self.needs(graph, units, tiles)? };
         {
             let mut state = self.lock();
             for (task, &id) in tiles.iter().enumerate() {
@@ -386,6 +387,7 @@ struct Job<'e, 'a> {
     graph: &'e TaskGraph,
     units: &'e Units,
     tiles: &'e [TileId],
+    known: &'e Known,
     needs: Vec<u64>,
 }
 
@@ -532,9 +534,8 @@ impl Job<'_, '_> {
                 // It may have been put aside since the step before.
                 let tile = self.take_back(id, number)?;
                 match tile {
-                    Tile::Dense(window) => WindowMut::thaw(window).map_err(|_| ExecuteError::Internal {
-                        what: "a tile that is being made is looked at".to_owned(),
-                    })?,
+                    // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
+                    Tile::Dense(window) => unsafe { WindowMut::resume(window) },
                     Tile::Sparse(_) => {
                         return Err(ExecuteError::Internal { what: "a sparse tile that is being made".to_owned() });
                     }
@@ -563,7 +564,7 @@ impl Job<'_, '_> {
                     .collect();
                 let mut bench = Bench {
                     network: &plan.network,
-                    known: self.graph.known(task.round),
+                    known: self.known,
                     tiles: &tiles,
                     scratch,
                 };
@@ -644,8 +645,6 @@ impl Job<'_, '_> {
         for (at, &task) in inputs.iter().enumerate() {
             // Pinned once, used as often as it is read.
             let was_pinned = !inputs[..at].contains(&task);
-            let is_last = !inputs[at + 1..].contains(&task);
-            let _ = is_last;
             gone.extend(state.memory.used(self.tiles[task as usize], was_pinned));
         }
         drop(state);

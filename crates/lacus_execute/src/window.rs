@@ -238,9 +238,12 @@ impl WindowMut {
         self.0
     }
 
-    /// A tile that nobody else looks at, to be written on. `None` if it is shared.
-    pub(crate) fn thaw(window: Window) -> Result<WindowMut, Window> {
-        if Arc::strong_count(&window.owner) == 1 { Ok(WindowMut(window)) } else { Err(window) }
+    /// A tile that was begun, to go on with.
+    ///
+    /// # Safety
+    /// Nobody reads or writes it until it is frozen again.
+    pub(crate) unsafe fn resume(window: Window) -> WindowMut {
+        WindowMut(window)
     }
 
     /// What was written so far, to be read.

@@ -6,8 +6,12 @@ pub mod matrix;
 pub mod number;
 mod vectorise;
 
-pub mod formula;
-pub mod multiply;
 pub mod reduce;
+
+mod packed;
+pub mod multiply;
+pub mod semiring;
+
+pub mod formula;
 
 pub mod csr;

@@ -58,7 +58,18 @@ pub(super) fn part(plan: &ProgramPlan, part: &[FlowNode], known: &Known) -> Resu
             read.insert(condition);
         }
     }
-    read.extend(network.saved());
+    // What is saved within the part is handed out there; elsewhere it is read.
+    let here = part.iter().filter_map(|node| match node {
+        FlowNode::Save(slot, _) => Some(*slot),
+        _ => None,
+    });
+    let mut elsewhere = network.saved();
+    for slot in here {
+        if let Some(at) = elsewhere.iter().position(|other| *other == slot) {
+            elsewhere.remove(at);
+        }
+    }
+    read.extend(elsewhere);
     for node in part {
         if let FlowNode::Operator(at) = node
             && read.contains(&network.operators[*at].output)

@@ -10,8 +10,12 @@
 //! # Ok::<(), lacus_tensor::TensorError>(())
 //! ```
 
+mod vector;
+
 use super::matrix::{MatrixMut, MatrixRef};
-use super::number::{Number, sealed::Multiply, sealed::Sealed};
+use super::number::{Number, sealed::Multiply};
+use super::packed::fold_packed;
+use super::reduce::{Add, Mul};
 use gemm_common::Parallelism;
 
 /// C = alpha·A·B if this is the first product (what C held is not read), else C += alpha·A·B. All strides will do.
@@ -43,7 +47,13 @@ pub fn multiply_add<T: Number>(
         }
         return;
     }
-    T::multiply(c, alpha, a, b, is_first);
+    if c.columns() == 1 {
+        vector::multiply(a, alpha, b, c, is_first);
+    } else if c.rows() == 1 {
+        vector::multiply(b.transposed(), alpha, a.transposed(), c.transposed(), is_first);
+    } else {
+        T::multiply(c, alpha, a, b, is_first);
+    }
 }
 
 macro_rules! by_gemm {
@@ -100,15 +110,12 @@ impl Multiply for i64 {
         b: MatrixRef<'_, i64>,
         is_first: bool,
     ) {
-        for i in 0..c.rows() {
-            for j in 0..c.columns() {
-                let sum = (0..a.columns()).fold(0, |sum: i64, k| sum.add(a.at(i, k).mul(b.at(k, j))));
-                let before = if is_first { 0 } else { c.as_ref().at(i, j) };
-                c.set(i, j, before.add(alpha.mul(sum)));
-            }
+        if is_first {
+            c.fill(0);
         }
+        fold_packed::<i64, Add, Mul>(c, alpha, a, b);
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

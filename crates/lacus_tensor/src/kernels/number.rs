@@ -54,6 +54,16 @@ pub(crate) mod sealed {
         fn mul(self, other: Self) -> Self;
         fn least(self, other: Self) -> Self;
         fn greatest(self, other: Self) -> Self;
+        /// `least` of two that are not NaN.
+        #[inline(always)]
+        fn least_known(self, other: Self) -> Self {
+            self.least(other)
+        }
+        /// `greatest` of two that are not NaN.
+        #[inline(always)]
+        fn greatest_known(self, other: Self) -> Self {
+            self.greatest(other)
+        }
     }
 
     impl Sealed for u8 {
@@ -127,6 +137,14 @@ pub(crate) mod sealed {
                 fn greatest(self, other: $float) -> $float {
                     let greatest = if self > other { self } else { other };
                     if self.is_nan() { self } else { greatest }
+                }
+                #[inline(always)]
+                fn least_known(self, other: $float) -> $float {
+                    if other < self { other } else { self }
+                }
+                #[inline(always)]
+                fn greatest_known(self, other: $float) -> $float {
+                    if other > self { other } else { self }
                 }
             }
         )*};

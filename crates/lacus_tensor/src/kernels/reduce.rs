@@ -65,6 +65,8 @@ pub unsafe fn fold_rows_strided<T: Value>(
 pub(crate) trait Fold<T> {
     const IDENTITY: T;
     fn fold(a: T, b: T) -> T;
+    /// The same for operands that are not NaN.
+    fn fold_known(a: T, b: T) -> T;
 }
 
 pub(crate) struct Add;
@@ -73,17 +75,26 @@ pub(crate) struct Min;
 pub(crate) struct Max;
 
 macro_rules! fold {
-    ($($name:ident $method:ident $identity:ident),*) => {$(
+    ($($name:ident $method:ident $known:ident $identity:ident),*) => {$(
         impl<T: Value> Fold<T> for $name {
             const IDENTITY: T = T::$identity;
             #[inline(always)]
             fn fold(a: T, b: T) -> T {
                 a.$method(b)
             }
+            #[inline(always)]
+            fn fold_known(a: T, b: T) -> T {
+                a.$known(b)
+            }
         }
     )*};
 }
-fold!(Add add ZERO, Mul mul ONE, Min least GREATEST, Max greatest LEAST);
+fold!(
+    Add add add ZERO,
+    Mul mul mul ONE,
+    Min least least_known GREATEST,
+    Max greatest greatest_known LEAST
+);
 
 /// A loop over any operation.
 trait FoldLoop<T> {

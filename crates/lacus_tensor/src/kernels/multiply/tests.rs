@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 /// A matrix in memory of its own, with strides that leave gaps, run backwards, or go by columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Case<T> {
+pub(in crate::kernels) struct Case<T> {
     memory: Vec<T>,
     offset: usize,
     shape: [usize; 2],
@@ -11,7 +11,11 @@ pub(crate) struct Case<T> {
 }
 
 impl<T: Copy + Default> Case<T> {
-    pub(crate) fn new(shape: [usize; 2], layout: u8, mut value: impl FnMut(usize, usize) -> T) -> Case<T> {
+    pub(in crate::kernels) fn new(
+        shape: [usize; 2],
+        layout: u8,
+        mut value: impl FnMut(usize, usize) -> T,
+    ) -> Case<T> {
         let [rows, columns] = shape.map(|side| side.max(1) as isize);
         let strides = match layout % 5 {
             0 => [columns, 1],
@@ -33,11 +37,11 @@ impl<T: Copy + Default> Case<T> {
         case
     }
 
-    pub(crate) fn matrix(&self) -> MatrixRef<'_, T> {
+    pub(in crate::kernels) fn matrix(&self) -> MatrixRef<'_, T> {
         MatrixRef::new(&self.memory, self.offset, self.shape, self.strides).unwrap()
     }
 
-    pub(crate) fn matrix_mut(&mut self) -> MatrixMut<'_, T> {
+    pub(in crate::kernels) fn matrix_mut(&mut self) -> MatrixMut<'_, T> {
         MatrixMut::new(&mut self.memory, self.offset, self.shape, self.strides).unwrap()
     }
 }

@@ -1,0 +1,263 @@
+//! The flow of a program: stretches of tasks, and loops around them.
+//!
+//! A stretch between loops is one graph. A loop's body is planned once, and its units are made once unless counters
+//! decide what is read. What a loop carries from round to round are the same tiles under another name.
+
+use crate::engine::Engine;
+use crate::error::ExecuteError;
+use crate::memory::TileId;
+use crate::units::{Units, depends_on_counters};
+use lacus_algebra::expr::Slot;
+use lacus_algebra::{FlowNode, Known, Made, TaskGraph, TaskKind, Until};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Rounds of loops and what was carried, for those who want to write it down.
+pub(crate) trait Rounds {
+    /// A round of an outermost loop is over. `tiles` are those of what it carries.
+    fn over(&mut self, of: usize, round: u64, carried: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError>;
+    /// Where an outermost loop goes on from, if it was interrupted: rounds that are done, and what was carried.
+    fn resume(&mut self, of: usize) -> Result<Option<(u64, Vec<(Slot, Vec<TileId>)>)>, ExecuteError>;
+}
+
+/// Runs the flow of a plan.
+pub(crate) struct Flow<'e, 'a> {
+    engine: &'e Engine<'a>,
+    /// Tiles that outlive the stretch they were made in.
+    store: HashMap<(Slot, u32), TileId>,
+    /// Tiles that are loaded within loops.
+    loads: HashMap<(Slot, u32), TileId>,
+    loaded_in_loops: HashSet<Slot>,
+    graphs: HashMap<usize, Arc<(TaskGraph, Units)>>,
+    /// Rounds that are left.
+    rounds: u64,
+    allowed: u64,
+    depth: usize,
+    /// Values whose tiles are made in memory of the caller.
+    in_place: HashSet<Slot>,
+}
+
+impl<'e, 'a> Flow<'e, 'a> {
+    pub(crate) fn new(engine: &'e Engine<'a>, rounds: u64, in_place: HashSet<Slot>) -> Flow<'e, 'a> {
+        let network = &engine.plan.network;
+        let mut loaded_in_loops = HashSet::new();
+        for at in network.running() {
+            let operator = &network.operators[at];
+            if operator.scope != 0 {
+                loaded_in_loops.extend(operator.reads.iter().map(|read| read.value));
+            }
+        }
+        Flow {
+            engine,
+            store: HashMap::new(),
+            loads: HashMap::new(),
+            loaded_in_loops,
+            graphs: HashMap::new(),
+            rounds,
+            allowed: rounds,
+            depth: 0,
+            in_place,
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn run(&mut self, rounds: &mut dyn Rounds) -> Result<(), ExecuteError> {
+        let plan = self.engine.plan;
+        self.flow(&plan.network.flow, &mut Known::new(), rounds)
+    }
+
+    fn flow(
+        &mut self,
+        flow: &'a [FlowNode],
+        known: &mut Known,
+        rounds: &mut dyn Rounds,
+    ) -> Result<(), ExecuteError> {
+        let mut rest = flow;
+        while !rest.is_empty() {
+            let end = rest.iter().position(|node| matches!(node, FlowNode::Loop(_))).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            if !part.is_empty() {
+                self.part(part, known)?;
+            }
+            rest = after;
+            if let [FlowNode::Loop(of), next @ ..] = rest {
+                self.looping(*of, known, rounds)?;
+                rest = next;
+            }
+        }
+        Ok(())
+    }
+
+    fn looping(
+        &mut self,
+        of: usize,
+        known: &mut Known,
+        rounds: &mut dyn Rounds,
+    ) -> Result<(), ExecuteError> {
+        let plan = self.engine.plan;
+        let node = &plan.network.loops[of];
+        let is_outermost = self.depth == 0;
+        let mut done = 0;
+        let resumed = if is_outermost { rounds.resume(of)? } else { None };
+        match resumed {
+            Some((rounds, carried)) => {
+                done = rounds;
+                for (slot, tiles) in carried {
+                    self.bind(slot, tiles);
+                }
+            }
+            None => {
+                for carried in &node.carried {
+                    let tiles = self.tiles_of(carried.enter)?;
+                    self.bind(carried.inside, tiles);
+                }
+            }
+        }
+        let numbers = match &node.until {
+            Until::Counted(_, from, to) => {
+                let of = |at| plan.network.position(at, known).unwrap_or(0);
+                of(from).saturating_add_unsigned(done)..of(to)
+            }
+            Until::Is(..) => done as i64..i64::MAX,
+        };
+        self.depth += 1;
+        for n in numbers {
+            self.rounds =
+                self.rounds.checked_sub(1).ok_or(ExecuteError::Rounds { rounds: self.allowed })?;
+            if let Until::Counted(counter, ..) = node.until {
+                known.insert(counter, n);
+            }
+            self.flow(&node.before, known, rounds)?;
+            self.engine.count_round();
+            if let Until::Is(condition, ends_when) = node.until {
+                let tile = self.tile(condition, 0)?;
+                let found = self.engine.fetch(tile, self.origin(condition, 0))?;
+                let truth = found.dense().scalar().is_some_and(|truth| truth.is_true());
+                if truth == ends_when {
+                    break;
+                }
+                self.flow(&node.after, known, rounds)?;
+            }
+            // All at once: one may become what another was.
+            let mut next = Vec::new();
+            for carried in &node.carried {
+                let tiles = self.tiles_of(carried.next)?;
+                tiles.iter().for_each(|&tile| self.engine.keep(tile));
+                next.push((carried.inside, tiles));
+            }
+            for (inside, tiles) in next {
+                self.bind(inside, tiles.clone());
+                tiles.iter().for_each(|&tile| self.engine.release(tile));
+            }
+            done += 1;
+            if is_outermost {
+                let mut carried = Vec::new();
+                for each in &node.carried {
+                    carried.push((each.inside, self.tiles_of(each.inside)?));
+                }
+                rounds.over(of, done, &carried)?;
+            }
+        }
+        self.depth -= 1;
+        if let Until::Counted(counter, ..) = node.until {
+            known.remove(&counter);
+        }
+        Ok(())
+    }
+
+    /// Gives tiles to a value, which keeps them.
+    fn bind(&mut self, value: Slot, tiles: Vec<TileId>) {
+        for (at, tile) in tiles.into_iter().enumerate() {
+            self.put((value, at as u32), tile);
+        }
+    }
+
+    fn put(&mut self, key: (Slot, u32), tile: TileId) {
+        self.engine.keep(tile);
+        if let Some(before) = self.store.insert(key, tile) {
+            self.engine.release(before);
+        }
+    }
+
+    fn origin(&self, value: Slot, tile: u32) -> Option<(Slot, u32)> {
+        matches!(self.engine.plan.network.value(value).made, Made::Load(_)).then_some((value, tile))
+    }
+
+    fn tiles_of(&mut self, value: Slot) -> Result<Vec<TileId>, ExecuteError> {
+        (0..self.engine.plan.tiles(value).len() as u32).map(|tile| self.tile(value, tile)).collect()
+    }
+
+    /// A tile that is there or can be loaded.
+    fn tile(&mut self, value: Slot, tile: u32) -> Result<TileId, ExecuteError> {
+        if let Some(&found) = self.store.get(&(value, tile)) {
+            return Ok(found);
+        }
+        let plan = self.engine.plan;
+        if !matches!(plan.network.value(value).made, Made::Load(_)) {
+            let name = &plan.network.value(value).name;
+            return Err(ExecuteError::Internal { what: format!("tile {tile} of '{name}' is missing") });
+        }
+        if let Some(&found) = self.loads.get(&(value, tile)) {
+            return Ok(found);
+        }
+        let found = self.engine.add_load(value, tile);
+        self.engine.keep(found);
+        self.loads.insert((value, tile), found);
+        Ok(found)
+    }
+
+    fn part(&mut self, part: &'a [FlowNode], known: &Known) -> Result<(), ExecuteError> {
+        let plan = self.engine.plan;
+        let place = part.as_ptr() as usize;
+        let found = match self.graphs.get(&place) {
+            Some(found) => Arc::clone(found),
+            None => {
+                let graph = TaskGraph::of_part(plan, part, known)?;
+                let units = Units::of(plan, &graph)?;
+                let made = Arc::new((graph, units));
+                if self.depth > 0 && !depends_on_counters(plan, part) {
+                    self.graphs.insert(place, Arc::clone(&made));
+                }
+                made
+            }
+        };
+        let (graph, units) = &*found;
+        // The tasks that finish tiles of results, and those whose tiles go on.
+        let (mut finals, mut going_on) = (HashSet::new(), Vec::new());
+        for output in graph.outputs() {
+            match output.name {
+                Some(_) => finals.extend(output.tiles.iter().map(|(_, task)| *task)),
+                None => going_on.extend(output.tiles.iter().map(|&(tile, task)| ((output.value, tile), task))),
+            }
+        }
+        let mut tiles = Vec::with_capacity(graph.len());
+        for (id, task) in graph.tasks().enumerate() {
+            tiles.push(match task.kind {
+                TaskKind::Load if self.depth == 0 && !self.loaded_in_loops.contains(&task.value) => {
+                    match self.loads.get(&(task.value, task.tile)) {
+                        Some(&found) => found,
+                        None => self.engine.add_load(task.value, task.tile),
+                    }
+                }
+                TaskKind::Load | TaskKind::Given => self.tile(task.value, task.tile)?,
+                _ if self.in_place.contains(&task.value) && finals.contains(&(id as u32)) => {
+                    self.engine.add_made(0)
+                }
+                _ => {
+                    let size = plan.network.value(task.value).dtype.size_bytes() as u64;
+                    let own = plan.tiles(task.value);
+                    let floats: u64 = own.shape(&own.coordinates(task.tile as usize)).iter().product();
+                    self.engine.add_made(floats * size)
+                }
+            });
+        }
+        going_on.iter().for_each(|(_, task)| self.engine.keep(tiles[*task as usize]));
+        self.engine.run(graph, units, &tiles, known)?;
+        for (key, task) in going_on {
+            let tile = tiles[task as usize];
+            self.put(key, tile);
+            self.engine.release(tile);
+        }
+        Ok(())
+    }
+}

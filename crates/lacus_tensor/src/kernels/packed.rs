@@ -1,0 +1,293 @@
+//! Matrix products over any semiring by packing: blocks of A and B become panels, and a micro-kernel keeps a small block of C
+//! in the registers, as in every fast matrix product.
+//!
+//! NaN wins in `min` and `max`, which costs instructions; so the packed blocks are searched for what could make a NaN, and
+//! only those that have it take the longer way.
+
+use super::matrix::{MatrixMut, MatrixRef};
+use super::number::Value;
+use super::reduce::Fold;
+use super::vectorise::{Loop, Vectors, vectorise, vectors};
+use crate::buffer::Buffer;
+use crate::dtype::DType;
+use std::marker::PhantomData;
+
+/// How much of the inner axis is packed at once: a panel of B is then 16 KiB, half of a first-level cache.
+const DEPTH: usize = 256;
+
+/// Rows of A that are packed at once: with `DEPTH`, at most 192 KiB for doubles, which a second-level cache holds.
+const ROWS: usize = 96;
+
+/// Columns of B that are packed at once: they share a third-level cache with others.
+const COLUMNS_BYTES: usize = 8 << 10;
+
+/// Bytes of a row of the block of C in the registers: two vectors of 32 bytes or one of 64.
+const BLOCK_BYTES: usize = 64;
+
+/// C = C ⊕ (A ⊗ B). For ordinary products A is multiplied by `scale`, which is 1 for all others.
+pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
+    c: MatrixMut<'_, T>,
+    scale: T,
+    a: MatrixRef<'_, T>,
+    b: MatrixRef<'_, T>,
+) {
+    // Rows of C are written; all of our ⊗ commute.
+    let is_by_rows = c.column_stride().unsigned_abs() <= c.row_stride().unsigned_abs();
+    let (mut c, a, b) = if is_by_rows { (c, a, b) } else { (c.transposed(), b.transposed(), a.transposed()) };
+    let [m, n, k] = [c.rows(), c.columns(), a.columns()];
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    let width = BLOCK_BYTES / size_of::<T>();
+    let height = height();
+    let columns = COLUMNS_BYTES / size_of::<T>();
+    let depth = k.min(DEPTH);
+    let rows = ROWS.min(m.next_multiple_of(height));
+    let mut packed_a = Buffer::for_overwrite(rows * depth * size_of::<T>());
+    let mut packed_b = Buffer::for_overwrite(columns.min(n.next_multiple_of(width)) * depth * size_of::<T>());
+    let (packed_a, packed_b) = (packed_a.cast_mut::<T>(), packed_b.cast_mut::<T>());
+    for from_column in (0..n).step_by(columns) {
+        let columns = columns.min(n - from_column);
+        for from in (0..k).step_by(DEPTH) {
+            let depth = DEPTH.min(k - from);
+            let panels_b = vectorise(Pack {
+                to: &mut *packed_b,
+                from: b.transposed(),
+                lines: from_column..from_column + columns,
+                depth: from..from + depth,
+                width,
+                scale: None,
+            });
+            for from_row in (0..m).step_by(ROWS) {
+                let rows = ROWS.min(m - from_row);
+                let panels_a = vectorise(Pack {
+                    to: &mut *packed_a,
+                    from: a,
+                    lines: from_row..from_row + rows,
+                    depth: from..from + depth,
+                    width: height,
+                    scale: (scale != T::ONE).then_some(scale),
+                });
+                let is_safe = !panels_a.makes_nan_with(panels_b);
+                let offset = from_row as isize * c.row_stride() + from_column as isize * c.column_stride();
+                let target = Target {
+                    // An address within C.
+                    first: c.as_mut_ptr().wrapping_offset(offset),
+                    strides: [c.row_stride(), c.column_stride()],
+                    shape: [rows, columns],
+                };
+                let (a, b) = (
+                    &packed_a[..rows.next_multiple_of(height) * depth],
+                    &packed_b[..columns.next_multiple_of(width) * depth],
+                );
+                by_height::<T, P, M>(height, is_safe, target, a, b, depth);
+            }
+        }
+    }
+}
+
+/// Rows of the block of C in the registers. With 16 registers of 32 bytes 12 are blocks of C, the others hold what is
+/// multiplied; with 32 registers of 64 bytes the latency of two operations wants 12 rows.
+fn height() -> usize {
+    match vectors() {
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx512 => 12,
+        _ => 6,
+    }
+}
+
+fn by_height<T: Value, P: Fold<T>, M: Fold<T>>(
+    height: usize,
+    is_safe: bool,
+    target: Target<T>,
+    a: &[T],
+    b: &[T],
+    depth: usize,
+) {
+    macro_rules! run {
+        ($height:literal, $is_safe:literal) => {
+            match size_of::<T>() {
+                1 => vectorise(Blocks::<T, P, M, $height, 64, $is_safe> {
+                    target,
+                    a,
+                    b,
+                    depth,
+                    ops: PhantomData,
+                }),
+                4 => vectorise(Blocks::<T, P, M, $height, 16, $is_safe> {
+                    target,
+                    a,
+                    b,
+                    depth,
+                    ops: PhantomData,
+                }),
+                _ => vectorise(Blocks::<T, P, M, $height, 8, $is_safe> {
+                    target,
+                    a,
+                    b,
+                    depth,
+                    ops: PhantomData,
+                }),
+            }
+        };
+    }
+    match (height, is_safe) {
+        (6, true) => run!(6, true),
+        (6, false) => run!(6, false),
+        (_, true) => run!(12, true),
+        (_, false) => run!(12, false),
+    }
+}
+
+/// What the elements of a packed block are, as far as NaN may come of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    nan: bool,
+    plus_infinity: bool,
+    minus_infinity: bool,
+}
+
+impl Seen {
+    /// True if a sum, or a smaller or larger one, of one element each may be NaN.
+    fn makes_nan_with(self, other: Seen) -> bool {
+        self.nan
+            || other.nan
+            || self.plus_infinity && other.minus_infinity
+            || self.minus_infinity && other.plus_infinity
+    }
+}
+
+/// Packs lines (rows of `from`) into panels of `width` lines, in which the elements of one column lie side by side. The last
+/// panel is filled up with zeros.
+struct Pack<'a, T> {
+    to: &'a mut [T],
+    from: MatrixRef<'a, T>,
+    lines: std::ops::Range<usize>,
+    depth: std::ops::Range<usize>,
+    width: usize,
+    scale: Option<T>,
+}
+
+impl<T: Value> Loop for Pack<'_, T> {
+    type Output = Seen;
+    #[inline(always)]
+    fn run(self) -> Seen {
+        let Pack { to, from, lines, depth, width, scale } = self;
+        let [line_stride, stride] = [from.row_stride(), from.column_stride()];
+        assert!(lines.end <= from.rows() && depth.end <= from.columns());
+        let used = lines.len().next_multiple_of(width) * depth.len();
+        for (panel, first) in
+            to[..used].chunks_exact_mut(width * depth.len()).zip(lines.clone().step_by(width))
+        {
+            let count = width.min(lines.end - first);
+            let start =
+                from.as_ptr().wrapping_offset(first as isize * line_stride + depth.start as isize * stride);
+            if count < width {
+                panel.fill(T::ZERO);
+            }
+            if line_stride == 1 {
+                for (p, out) in panel.chunks_exact_mut(width).enumerate() {
+                    // SAFETY: elements of the matrix, side by side.
+                    let line = unsafe {
+                        std::slice::from_raw_parts(start.wrapping_offset(p as isize * stride), count)
+                    };
+                    out[..count].copy_from_slice(line);
+                }
+            } else {
+                for i in 0..count {
+                    let line = start.wrapping_offset(i as isize * line_stride);
+                    for (p, out) in panel.chunks_exact_mut(width).enumerate() {
+                        // SAFETY: an element of the matrix.
+                        out[i] = unsafe { *line.wrapping_offset(p as isize * stride) };
+                    }
+                }
+            }
+        }
+        let packed = &mut to[..used];
+        if let Some(scale) = scale {
+            packed.iter_mut().for_each(|element| *element = element.mul(scale));
+        }
+        let mut seen = Seen::default();
+        if matches!(T::DTYPE, DType::F32 | DType::F64) {
+            for &element in packed.iter() {
+                // The comparison with itself is the one that only NaN fails.
+                #[allow(clippy::eq_op)]
+                let is_nan = element != element;
+                seen.nan |= is_nan;
+                seen.plus_infinity |= element == T::GREATEST;
+                seen.minus_infinity |= element == T::LEAST;
+            }
+        }
+        seen
+    }
+}
+
+/// A part of C.
+#[derive(Clone, Copy)]
+struct Target<T> {
+    first: *mut T,
+    strides: [isize; 2],
+    shape: [usize; 2],
+}
+
+/// All blocks of a part of C, whose panels are packed. `IS_SAFE`: no operation makes a NaN.
+struct Blocks<'a, T, P, M, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool> {
+    target: Target<T>,
+    a: &'a [T],
+    b: &'a [T],
+    depth: usize,
+    ops: PhantomData<(P, M)>,
+}
+
+impl<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool> Loop
+    for Blocks<'_, T, P, M, HEIGHT, WIDTH, IS_SAFE>
+{
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Target { first, strides, shape: [rows, columns] } = self.target;
+        for (b, j) in self.b.chunks_exact(WIDTH * self.depth).zip((0..columns).step_by(WIDTH)) {
+            for (a, i) in self.a.chunks_exact(HEIGHT * self.depth).zip((0..rows).step_by(HEIGHT)) {
+                let sums = block::<T, P, M, HEIGHT, WIDTH, IS_SAFE>(a, b);
+                let (height, width) = (HEIGHT.min(rows - i), WIDTH.min(columns - j));
+                for (r, sums) in sums.iter().enumerate().take(height) {
+                    let row = first.wrapping_offset((i + r) as isize * strides[0] + j as isize * strides[1]);
+                    if strides[1] == 1 && width == WIDTH {
+                        // SAFETY: WIDTH elements of C, side by side, which nobody else has.
+                        let row = unsafe { &mut *row.cast::<[T; WIDTH]>() };
+                        for (c, &sum) in row.iter_mut().zip(sums) {
+                            *c = P::fold(*c, sum);
+                        }
+                    } else {
+                        for (s, &sum) in sums.iter().enumerate().take(width) {
+                            let c = row.wrapping_offset(s as isize * strides[1]);
+                            // SAFETY: an element of C.
+                            unsafe { *c = P::fold(*c, sum) };
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The micro-kernel: a block of C in the registers.
+#[inline(always)]
+fn block<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool>(
+    a: &[T],
+    b: &[T],
+) -> [[T; WIDTH]; HEIGHT] {
+    let mut sums = [[P::IDENTITY; WIDTH]; HEIGHT];
+    let (a, _) = a.as_chunks::<HEIGHT>();
+    let (b, _) = b.as_chunks::<WIDTH>();
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..HEIGHT {
+            for j in 0..WIDTH {
+                let product = if IS_SAFE { M::fold_known(a[i], b[j]) } else { M::fold(a[i], b[j]) };
+                sums[i][j] =
+                    if IS_SAFE { P::fold_known(sums[i][j], product) } else { P::fold(sums[i][j], product) };
+            }
+        }
+    }
+    sums
+}
