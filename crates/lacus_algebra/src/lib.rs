@@ -90,6 +90,9 @@ mod run;
 
 mod explain;
 
+#[doc(hidden)]
+pub mod conformance;
+
 pub use array::{Array, compute_dtype};
 pub use choose::plan_program;
 pub use contraction::{Contraction, EXACT_FACTORS, Label, PairStep};

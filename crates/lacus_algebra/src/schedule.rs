@@ -126,9 +126,9 @@ fn depths(graph: &TaskGraph) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::{PROGRAMS, checked};
     use crate::machine::PlanOptions;
     use crate::plan::plan;
-    use crate::run::tests::{PROGRAMS, checked};
     use crate::task_graph::GraphOptions;
 
     #[test]

@@ -272,7 +272,8 @@ impl<'a> Engine<'a> {
             let mut inputs = unit.inputs.clone();
             inputs.sort_unstable();
             inputs.dedup();
-            let mut need: u64 = inputs.iter().map(|&task| state.memory.entry(tiles[task as usize]).bytes).sum();
+            let mut need: u64 =
+                inputs.iter().map(|&task| state.memory.entry(tiles[task as usize]).bytes).sum();
             if !matches!(unit.doing, Doing::Emit(_)) {
                 let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
                 // What is put together from several tiles, or computed before it is multiplied.
@@ -466,7 +467,8 @@ impl Job<'_, '_> {
     /// Where a task's tile can be read again.
     fn origin(&self, task: TaskId) -> Option<(Slot, u32)> {
         let task = self.graph.task(task)?;
-        matches!(self.engine.plan.network.value(task.value).made, Made::Load(_)).then_some((task.value, task.tile))
+        matches!(self.engine.plan.network.value(task.value).made, Made::Load(_))
+            .then_some((task.value, task.tile))
     }
 
     /// Pins the inputs of a unit, bringing those that are not here.
@@ -537,7 +539,9 @@ impl Job<'_, '_> {
                     // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
                     Tile::Dense(window) => unsafe { WindowMut::resume(window) },
                     Tile::Sparse(_) => {
-                        return Err(ExecuteError::Internal { what: "a sparse tile that is being made".to_owned() });
+                        return Err(ExecuteError::Internal {
+                            what: "a sparse tile that is being made".to_owned(),
+                        });
                     }
                 }
             }
@@ -560,14 +564,11 @@ impl Job<'_, '_> {
             _ => {
                 let tiles: Vec<(Slot, u32, Tile)> = found
                     .into_iter()
-                    .filter_map(|(from, tile)| self.graph.task(from).map(|from| (from.value, from.tile, tile)))
+                    .filter_map(|(from, tile)| {
+                        self.graph.task(from).map(|from| (from.value, from.tile, tile))
+                    })
                     .collect();
-                let mut bench = Bench {
-                    network: &plan.network,
-                    known: self.known,
-                    tiles: &tiles,
-                    scratch,
-                };
+                let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
                 form.run(&mut bench, &unit.step, &mut out, unit.is_first)?;
                 operations = form.operations(&unit.step);
             }
@@ -766,4 +767,3 @@ fn check_numbers(
     }
     Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at: position })
 }
-

@@ -88,12 +88,7 @@ impl<'e, 'a> Flow<'e, 'a> {
         Ok(())
     }
 
-    fn looping(
-        &mut self,
-        of: usize,
-        known: &mut Known,
-        rounds: &mut dyn Rounds,
-    ) -> Result<(), ExecuteError> {
+    fn looping(&mut self, of: usize, known: &mut Known, rounds: &mut dyn Rounds) -> Result<(), ExecuteError> {
         let plan = self.engine.plan;
         let node = &plan.network.loops[of];
         let is_outermost = self.depth == 0;
@@ -122,8 +117,7 @@ impl<'e, 'a> Flow<'e, 'a> {
         };
         self.depth += 1;
         for n in numbers {
-            self.rounds =
-                self.rounds.checked_sub(1).ok_or(ExecuteError::Rounds { rounds: self.allowed })?;
+            self.rounds = self.rounds.checked_sub(1).ok_or(ExecuteError::Rounds { rounds: self.allowed })?;
             if let Until::Counted(counter, ..) = node.until {
                 known.insert(counter, n);
             }
@@ -227,7 +221,9 @@ impl<'e, 'a> Flow<'e, 'a> {
         for output in graph.outputs() {
             match output.name {
                 Some(_) => finals.extend(output.tiles.iter().map(|(_, task)| *task)),
-                None => going_on.extend(output.tiles.iter().map(|&(tile, task)| ((output.value, tile), task))),
+                None => {
+                    going_on.extend(output.tiles.iter().map(|&(tile, task)| ((output.value, tile), task)))
+                }
             }
         }
         let mut tiles = Vec::with_capacity(graph.len());

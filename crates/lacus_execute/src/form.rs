@@ -129,8 +129,9 @@ impl Reads<'_> {
             .collect();
         let tile = |number: usize| dense.iter().find(|(tile, _)| *tile as usize == number).map(|(_, w)| &**w);
         let (tensor, dtype) = (&self.form.tensors[read], self.form.dtypes[read]);
-        locate(&place.at, self.region, &numbers, tensor, dtype, &tile)
-            .ok_or_else(|| ExecuteError::Internal { what: format!("a tile of value {} is missing", place.value.0) })
+        locate(&place.at, self.region, &numbers, tensor, dtype, &tile).ok_or_else(|| ExecuteError::Internal {
+            what: format!("a tile of value {} is missing", place.value.0),
+        })
     }
 
     /// The one tile that a read needs, as it is.
@@ -178,15 +179,20 @@ pub(crate) use with_type;
 fn fill_identity(operator: &Operator, out: &mut WindowMut) -> Result<(), ExecuteError> {
     let dtype = out.window().dtype();
     let Some(fold) = &operator.fold else { return Ok(()) };
-    let identity = fold.op.identity(dtype).ok_or_else(|| ExecuteError::Internal {
-        what: "a fold without an identity".to_owned(),
-    })?;
+    let identity = fold
+        .op
+        .identity(dtype)
+        .ok_or_else(|| ExecuteError::Internal { what: "a fold without an identity".to_owned() })?;
     crate::window::fill(out, identity);
     Ok(())
 }
 
 /// Folds one contribution into a tile.
-pub(crate) fn combine(operator: &Operator, out: &mut WindowMut, contribution: &Window) -> Result<(), ExecuteError> {
+pub(crate) fn combine(
+    operator: &Operator,
+    out: &mut WindowMut,
+    contribution: &Window,
+) -> Result<(), ExecuteError> {
     let Some(fold) = &operator.fold else { return Ok(()) };
     let contribution = contribution.clone().into_contiguous();
     let strided = || ExecuteError::Internal { what: "a tile with gaps".to_owned() };

@@ -112,20 +112,21 @@ pub(crate) fn locate<'t>(
         .iter()
         .map(|at| {
             let own = Walk::of_position(at, region, numbers);
-            let reach =
-                |pick: fn(i64, i64) -> i64| -> i64 {
-                    let steps = own.steps.iter().zip(&region.counts);
-                    steps.map(|(step, &count)| pick(step * (count as i64 - 1).max(0), 0)).sum()
-                };
+            let reach = |pick: fn(i64, i64) -> i64| -> i64 {
+                let steps = own.steps.iter().zip(&region.counts);
+                steps.map(|(step, &count)| pick(step * (count as i64 - 1).max(0), 0)).sum()
+            };
             (own.start + reach(i64::min), own.start + reach(i64::max))
         })
         .collect();
     let blocks = |axis: usize| tensor.blocks[axis] as i64;
     let is_inside =
         ranges.iter().zip(&tensor.dims).all(|(&(low, high), &extent)| low >= 0 && high < extent as i64);
-    let is_one = ranges.iter().enumerate().all(|(axis, (low, high))| low / blocks(axis) == high / blocks(axis));
+    let is_one =
+        ranges.iter().enumerate().all(|(axis, (low, high))| low / blocks(axis) == high / blocks(axis));
     if is_inside && is_one {
-        let at: Vec<u64> = ranges.iter().enumerate().map(|(axis, (low, _))| (low / blocks(axis)) as u64).collect();
+        let at: Vec<u64> =
+            ranges.iter().enumerate().map(|(axis, (low, _))| (low / blocks(axis)) as u64).collect();
         let origin = at.iter().enumerate().map(|(axis, &at)| at as i64 * blocks(axis)).collect();
         return Some(Located { window: tile(tensor.number(&at))?.clone(), origin });
     }
@@ -150,8 +151,7 @@ pub(crate) fn locate<'t>(
             let (mut from, mut to, mut counts) = (Vec::new(), Vec::new(), Vec::new());
             for (axis, &(low, high)) in ranges.iter().enumerate() {
                 let first = at[axis] * blocks(axis);
-                let (start, end) =
-                    (low.max(first), (high + 1).min(first + window.shape()[axis] as i64));
+                let (start, end) = (low.max(first), (high + 1).min(first + window.shape()[axis] as i64));
                 from.push((start - first) as usize);
                 to.push((start - low) as usize);
                 counts.push((end - start).max(0) as usize);

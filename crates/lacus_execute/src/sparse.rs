@@ -76,23 +76,30 @@ pub(crate) fn multiply(
             let csr = |which: usize| sparse[which].as_ref().and_then(<$t as OfTile>::of);
             // SAFETY: the part of the result that this region is, which nobody else has.
             let c: MatrixMut<'_, $t> = unsafe { out.matrix(0, [m, n], strides) };
-            let matrix = |which: usize, shape: [usize; 2], labels: [Option<usize>; 2]| -> Option<MatrixRef<'_, $t>> {
-                let (window, walk) = dense[which].as_ref()?;
-                let strides = labels.map(|label| label.map_or(1, |label| walk.steps[label] as isize));
-                // SAFETY: the walk stays within the window of the region.
-                Some(unsafe { window.matrix(walk.start as isize, shape, strides) })
-            };
+            let matrix =
+                |which: usize, shape: [usize; 2], labels: [Option<usize>; 2]| -> Option<MatrixRef<'_, $t>> {
+                    let (window, walk) = dense[which].as_ref()?;
+                    let strides = labels.map(|label| label.map_or(1, |label| walk.steps[label] as isize));
+                    // SAFETY: the walk stays within the window of the region.
+                    Some(unsafe { window.matrix(walk.start as isize, shape, strides) })
+                };
             let left = || matrix(0, [m, k], [label(rows), label(folded)]);
             let right = || matrix(1, [k, n], [label(folded), label(columns)]);
             match (csr(0), csr(1), left(), right()) {
                 (Some(a), Some(b), ..) => {
-                    let turned = |csr, is_turned| if is_turned { Cow::Owned(Csr::transpose(csr)) } else { Cow::Borrowed(csr) };
+                    let turned = |csr, is_turned| {
+                        if is_turned { Cow::Owned(Csr::transpose(csr)) } else { Cow::Borrowed(csr) }
+                    };
                     let (a, b) = (turned(a, is_turned(0)), turned(b, is_turned(1)));
                     a.multiply_into(alpha, &b, c, is_first);
                 }
-                (Some(a), None, _, Some(b)) if is_turned(0) => a.multiply_dense_transposed(alpha, b, c, is_first),
+                (Some(a), None, _, Some(b)) if is_turned(0) => {
+                    a.multiply_dense_transposed(alpha, b, c, is_first)
+                }
                 (Some(a), None, _, Some(b)) => a.multiply_dense(alpha, b, c, is_first),
-                (None, Some(b), Some(a), _) if is_turned(1) => dense_multiply_transposed(alpha, a, b, c, is_first),
+                (None, Some(b), Some(a), _) if is_turned(1) => {
+                    dense_multiply_transposed(alpha, a, b, c, is_first)
+                }
                 (None, Some(b), Some(a), _) => dense_multiply(alpha, a, b, c, is_first),
                 _ => return Ok(false),
             }

@@ -99,7 +99,12 @@ impl Units {
             plan,
             graph,
             labels: HashMap::new(),
-            units: Units { all: Vec::new(), waits: Vec::new(), followers: Vec::new(), uses: vec![Vec::new(); graph.len()] },
+            units: Units {
+                all: Vec::new(),
+                waits: Vec::new(),
+                followers: Vec::new(),
+                uses: vec![Vec::new(); graph.len()],
+            },
             last: vec![NONE; graph.len()],
             is_begun: vec![false; graph.len()],
         };
@@ -244,9 +249,10 @@ impl Builder<'_> {
         let plan = self.plan;
         let Made::Operator(number) = plan.network.value(task.value).made else { return Vec::new() };
         let operator = &plan.network.operators[number];
-        let (_, _, is_plain) = self.labels.entry(task.value).or_insert_with(|| {
-            (number, plan.label_tiles(operator), reads_one_tile_each(plan, operator))
-        });
+        let (_, _, is_plain) = self
+            .labels
+            .entry(task.value)
+            .or_insert_with(|| (number, plan.label_tiles(operator), reads_one_tile_each(plan, operator)));
         let known: &Known = self.graph.known(task.round);
         let coordinates = plan.tiles(task.value).coordinates(task.tile as usize);
         let steps = plan.steps(number, &coordinates, task.site, known);
@@ -255,11 +261,20 @@ impl Builder<'_> {
         for step in steps {
             let count = match is_plain {
                 true => operator.reads.len(),
-                false => (0..operator.reads.len()).map(|read| plan.touched(number, read, &step, known).len()).sum(),
+                false => {
+                    (0..operator.reads.len()).map(|read| plan.touched(number, read, &step, known).len()).sum()
+                }
             };
             let inputs = task.inputs[next..next + count].to_vec();
             next += count;
-            all.push(Unit { doing: Doing::Accumulate, task: id, is_first: false, is_last: false, step, inputs });
+            all.push(Unit {
+                doing: Doing::Accumulate,
+                task: id,
+                is_first: false,
+                is_last: false,
+                step,
+                inputs,
+            });
         }
         if all.is_empty() {
             // Nothing counts: the tile is what nothing folds to.

@@ -147,6 +147,11 @@ impl<'a> TensorRef<'a> {
         &self.shape
     }
 
+    /// Where its first element is. Without elements it may be anywhere.
+    pub fn first(&self) -> *const u8 {
+        self.bytes.as_ptr().wrapping_add(self.origin)
+    }
+
     /// Strides in bytes, one per axis.
     pub fn strides(&self) -> &[i64] {
         &self.strides[..self.shape.rank()]

@@ -1,10 +1,10 @@
 use super::*;
+use crate::conformance::{PROGRAMS, checked};
 use crate::expr::Index;
 use crate::function::Functions;
 use crate::grid::Product;
 use crate::infer::{Inputs, check};
 use crate::machine::Objective;
-use crate::run::tests::{PROGRAMS, checked};
 use crate::search::candidates;
 use crate::search::eliminate::Cost;
 use crate::simulate::simulate;

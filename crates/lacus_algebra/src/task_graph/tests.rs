@@ -1,8 +1,8 @@
 use super::*;
+use crate::conformance::{PROGRAMS, checked};
 use crate::machine::{Objective, PlanOptions};
 use crate::plan::plan;
 use crate::plan::tests::{matmul, program};
-use crate::run::tests::{PROGRAMS, checked};
 use crate::schedule::schedule;
 use std::collections::BTreeSet;
 

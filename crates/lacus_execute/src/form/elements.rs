@@ -41,7 +41,14 @@ pub(crate) struct Sources {
 
 impl Elements {
     pub(crate) fn of(network: &Network, operator: &Operator, element: &Element) -> Elements {
-        let mut build = Build { network, operator, builder: FormulaBuilder::new(), inputs: Vec::new(), registers: Vec::new(), size: 0 };
+        let mut build = Build {
+            network,
+            operator,
+            builder: FormulaBuilder::new(),
+            inputs: Vec::new(),
+            registers: Vec::new(),
+            size: 0,
+        };
         let result = build.element(element);
         let result = build.builder.convert(result, element.dtype);
         Elements {
@@ -91,7 +98,8 @@ impl Elements {
                 }
                 Input::Known(slot) => {
                     let dtype = bench.network.value(*slot).dtype;
-                    let value = bench.network.known(*slot, bench.known).unwrap_or(Scalar::I64(0)).convert(dtype);
+                    let value =
+                        bench.network.known(*slot, bench.known).unwrap_or(Scalar::I64(0)).convert(dtype);
                     let number = Box::new(crate::window::bits(value));
                     sources.walks.push(Walk::still(reads.region.starts.len()));
                     sources.firsts.push(Some(number.as_ptr()));
@@ -158,8 +166,9 @@ impl Elements {
         let count = reads.region.counts.len();
         let mut walks = sources.walks.clone();
         walks.push(Walk::of_labels(out.window().strides(), labels, count));
-        let counts: Vec<usize> =
-            (0..count).map(|label| if labels.contains(&label) { reads.region.counts[label] } else { 1 }).collect();
+        let counts: Vec<usize> = (0..count)
+            .map(|label| if labels.contains(&label) { reads.region.counts[label] } else { 1 })
+            .collect();
         let counts = merge(&counts, &mut walks);
         let (outer, n) = match counts.split_last() {
             Some((n, outer)) => (outer, *n),
@@ -187,7 +196,12 @@ impl Elements {
     }
 
     /// Finds out whether a divisor of zero was really looked at, one element at a time.
-    pub(crate) fn look_for_zero(&self, bench: &Bench<'_>, reads: &Reads<'_>, counts: &[usize]) -> Result<(), ExecuteError> {
+    pub(crate) fn look_for_zero(
+        &self,
+        bench: &Bench<'_>,
+        reads: &Reads<'_>,
+        counts: &[usize],
+    ) -> Result<(), ExecuteError> {
         let sources = self.sources(bench, reads)?;
         let numbers = Numbers { network: bench.network, known: bench.known };
         let mut found = None;
@@ -303,8 +317,7 @@ impl Build<'_> {
                 if matches!(value.made, Made::Parameter(_) | Made::Counter(_)) {
                     return self.input(Input::Known(*slot), value.dtype);
                 }
-                let read =
-                    self.operator.reads.iter().position(|read| read.value == *slot && read.at == *at);
+                let read = self.operator.reads.iter().position(|read| read.value == *slot && read.at == *at);
                 self.input(Input::Read(read.unwrap_or(0)), value.dtype)
             }
             ElementNode::Random(seed, at) => {

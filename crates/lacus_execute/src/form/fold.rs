@@ -30,7 +30,10 @@ impl FoldForm {
         {
             let dtype = body.dtype;
             let nothing = Element { node: ElementNode::Constant(identity), dtype };
-            body = Element { node: ElementNode::Where(Box::new(guard), Box::new(body), Box::new(nothing)), dtype };
+            body = Element {
+                node: ElementNode::Where(Box::new(guard), Box::new(body), Box::new(nothing)),
+                dtype,
+            };
         }
         FoldForm { elements: Elements::of(network, operator, &body), op, rank: operator.axes.len() }
     }
@@ -73,10 +76,8 @@ impl FoldForm {
             // Labels of the result outside, those of the fold as one run where they go on.
             let outer = counts[..self.rank].to_vec();
             let folded = counts[self.rank..].to_vec();
-            let mut inner: Vec<Walk> = walks
-                .iter()
-                .map(|walk| Walk { start: 0, steps: walk.steps[self.rank..].to_vec() })
-                .collect();
+            let mut inner: Vec<Walk> =
+                walks.iter().map(|walk| Walk { start: 0, steps: walk.steps[self.rank..].to_vec() }).collect();
             let folded = merge(&folded, &mut inner);
             let (loops, n) = match folded.split_last() {
                 Some((n, loops)) => (loops.to_vec(), *n),
@@ -98,7 +99,16 @@ impl FoldForm {
                         // SAFETY: places lie within the windows that the region was located in.
                         is_zero_met |= unsafe {
                             let to = piece.as_mut_ptr().cast();
-                            self.elements.lanes(&sources, &total, &steps, len, to, 1, &mut lanes, bench.scratch)
+                            self.elements.lanes(
+                                &sources,
+                                &total,
+                                &steps,
+                                len,
+                                to,
+                                1,
+                                &mut lanes,
+                                bench.scratch,
+                            )
                         };
                         partial.push(self.reduce(&piece[..len]));
                     }
@@ -131,8 +141,16 @@ impl FoldForm {
                     // which nobody else has this part.
                     unsafe {
                         let to = piece.as_mut_ptr().cast();
-                        is_zero_met |=
-                            self.elements.lanes(&sources, &total, &steps, len, to, 1, &mut lanes, bench.scratch);
+                        is_zero_met |= self.elements.lanes(
+                            &sources,
+                            &total,
+                            &steps,
+                            len,
+                            to,
+                            1,
+                            &mut lanes,
+                            bench.scratch,
+                        );
                         let to = first.offset(total[own] as isize);
                         if let (1, ReduceOp::Op(op)) = (steps[own], &self.op) {
                             fold_rows(*op, std::slice::from_raw_parts_mut(to, len), &piece[..len]);
@@ -212,4 +230,3 @@ impl Number for u8 {
         u8::from(double != 0.0)
     }
 }
-

@@ -85,10 +85,12 @@ impl ProductForm {
                 let own: Option<Vec<usize>> =
                     at.iter().map(|at| at.as_index().map(|index| index.0 as usize)).collect();
                 // Each label once, and the whole of every axis.
-                own.is_some_and(|own| own.len() == labels.len() && {
-                    let dims = &network.value(operator.reads[read].value).dims;
-                    let extents = operator.labels();
-                    own.iter().zip(dims).all(|(&label, extent)| extents[label].extent == *extent)
+                own.is_some_and(|own| {
+                    own.len() == labels.len() && {
+                        let dims = &network.value(operator.reads[read].value).dims;
+                        let extents = operator.labels();
+                        own.iter().zip(dims).all(|(&label, extent)| extents[label].extent == *extent)
+                    }
                 })
             });
             Factor { labels, elements, read }
@@ -186,7 +188,9 @@ impl ProductForm {
         let tiles: Vec<Option<Tile>> = self
             .factors
             .iter()
-            .map(|factor| factor.read.and_then(|read| reads.tile(read, bench)).filter(|t| t.is_sparse()).cloned())
+            .map(|factor| {
+                factor.read.and_then(|read| reads.tile(read, bench)).filter(|t| t.is_sparse()).cloned()
+            })
             .collect();
         if tiles.iter().all(Option::is_none) || !self.batch.is_empty() || self.folded.len() != 1 {
             return Ok(false);
@@ -252,7 +256,9 @@ impl Nest {
             let extents = merge(&extents, &mut own);
             (extents, own)
         };
-        let still = |starts: bool| walks.clone().map(|walk| Walk { start: if starts { walk.start } else { 0 }, steps: Vec::new() });
+        let still = |starts: bool| {
+            walks.clone().map(|walk| Walk { start: if starts { walk.start } else { 0 }, steps: Vec::new() })
+        };
         let mut nest = Nest {
             extents: [1; 3],
             strides: [[1; 3]; 3],
@@ -291,7 +297,10 @@ impl Nest {
         each_place(&self.around.0, &self.around.1, |outer| {
             let mut is_first = true;
             each_place(&self.folds.0, &self.folds.1, |inner| {
-                call([0, 1, 2].map(|at| (outer[at] + inner[at]) as isize), std::mem::replace(&mut is_first, false));
+                call(
+                    [0, 1, 2].map(|at| (outer[at] + inner[at]) as isize),
+                    std::mem::replace(&mut is_first, false),
+                );
             });
         });
     }

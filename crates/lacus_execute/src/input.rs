@@ -1,0 +1,274 @@
+//! Where the tensors that a program loads come from: memory of the caller, or a table that stays at one version.
+
+use crate::engine::Loads;
+use crate::error::ExecuteError;
+use crate::tile::{SparseTile, Tile};
+use crate::window::{Window, WindowMut};
+use lacus_algebra::expr::Slot;
+use lacus_algebra::{ProgramPlan, Tiles, compute_dtype};
+use lacus_layout::Header;
+use lacus_table::{Read, Table, TableError};
+use lacus_tensor::kernels::csr::{Csr, Value};
+use lacus_tensor::{DType, Element, Index, Selection, Shape, SparseTensor, TensorRef};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// A tensor that a program loads.
+#[derive(Clone)]
+pub enum Input<'a> {
+    /// Of the caller's, wherever and however it lies in memory.
+    Dense(TensorRef<'a>),
+    /// Its nonzeros.
+    Sparse(Arc<SparseTensor>),
+    /// A tensor of a table that stays at one version, by its name there.
+    Stored(Arc<Table>, String),
+}
+
+/// Tiles with fewer nonzeros than this part of their elements are sparse.
+pub(crate) const SPARSE_BELOW: f64 = 0.1;
+
+impl Input<'_> {
+    /// The type of its elements, its shape, and how many of them are stored if it is sparse.
+    pub fn describe(&self) -> Result<(DType, Shape, Option<u64>), ExecuteError> {
+        Ok(match self {
+            Input::Dense(tensor) => (tensor.dtype(), tensor.shape().clone(), None),
+            Input::Sparse(tensor) => (tensor.dtype(), tensor.shape().clone(), Some(tensor.nnz() as u64)),
+            Input::Stored(table, name) => {
+                let Header { dtype, shape, layout, nnz, .. } = table.tensor(name).map_err(stored)?.header;
+                (dtype, shape, layout.is_sparse().then_some(nnz.unwrap_or(0)))
+            }
+        })
+    }
+}
+
+pub(crate) fn stored(error: TableError) -> ExecuteError {
+    match error {
+        TableError::Cancelled => ExecuteError::Cancelled,
+        error => ExecuteError::Storage { kind: error.kind(), what: error.to_string() },
+    }
+}
+
+/// The loads of a plan.
+pub(crate) struct InputTiles<'a> {
+    by_value: HashMap<Slot, Loaded<'a>>,
+    runtime: Option<Handle>,
+}
+
+struct Loaded<'a> {
+    input: Input<'a>,
+    tiles: Tiles,
+    /// The type that is computed with.
+    dtype: DType,
+    /// All of it, where it can be looked at as it is.
+    window: Option<Window>,
+    /// Sparse tiles of a tensor in memory.
+    sparse: Option<Vec<Tile>>,
+    nnz: Option<u64>,
+}
+
+impl<'a> InputTiles<'a> {
+    /// The loads of a plan. Inputs are what the program was checked with.
+    pub(crate) fn new(
+        plan: &ProgramPlan,
+        inputs: &std::collections::BTreeMap<String, Input<'a>>,
+        runtime: Option<Handle>,
+    ) -> Result<InputTiles<'a>, ExecuteError> {
+        let mut by_value = HashMap::new();
+        for (slot, name) in plan.loads() {
+            let no_input = || ExecuteError::NoInput { name: name.to_owned(), known: String::new() };
+            let input = inputs.get(name).ok_or_else(no_input)?;
+            let (found, shape, nnz) = input.describe()?;
+            let value = plan.network.value(slot);
+            if shape.dims() != value.dims || compute_dtype(found) != Some(value.dtype) {
+                let what = format!("it is {found} {shape}, and was {} {:?}", value.dtype, value.dims);
+                return Err(ExecuteError::BadInput { name: name.to_owned(), what });
+            }
+            let tiles = plan.tiles(slot);
+            let window = match input {
+                Input::Dense(tensor) if found == value.dtype => as_window(tensor),
+                _ => None,
+            };
+            let sparse = match input {
+                Input::Sparse(tensor) if is_matrix(&tiles, value.dtype) => {
+                    Some(sparse_tiles(tensor, &tiles, value.dtype)?)
+                }
+                _ => None,
+            };
+            by_value.insert(
+                slot,
+                Loaded { input: input.clone(), tiles, dtype: value.dtype, window, sparse, nnz },
+            );
+        }
+        Ok(InputTiles { by_value, runtime })
+    }
+
+    fn get(&self, value: Slot) -> Result<&Loaded<'a>, ExecuteError> {
+        self.by_value
+            .get(&value)
+            .ok_or_else(|| ExecuteError::Internal { what: format!("value {} is not loaded", value.0) })
+    }
+}
+
+fn is_matrix(tiles: &Tiles, dtype: DType) -> bool {
+    tiles.dims.len() == 2 && dtype != DType::Bool
+}
+
+impl Loaded<'_> {
+    fn bounds(&self, tile: u32) -> (Vec<usize>, Vec<usize>) {
+        let at = self.tiles.coordinates(tile as usize);
+        let starts = at.iter().zip(&self.tiles.blocks).map(|(at, block)| (at * block) as usize).collect();
+        (starts, self.tiles.shape(&at).iter().map(|&n| n as usize).collect())
+    }
+}
+
+impl Loads for InputTiles<'_> {
+    fn resident(&self, value: Slot, tile: u32) -> Option<Tile> {
+        let loaded = self.by_value.get(&value)?;
+        if let Some(sparse) = &loaded.sparse {
+            return sparse.get(tile as usize).cloned();
+        }
+        let (starts, shape) = loaded.bounds(tile);
+        Some(Tile::Dense(loaded.window.as_ref()?.part(&starts, &shape)))
+    }
+
+    fn load(&self, value: Slot, tile: u32) -> Result<Tile, ExecuteError> {
+        let loaded = self.get(value)?;
+        let (starts, shape) = loaded.bounds(tile);
+        let slices = || -> Vec<Index> {
+            let of = |(&start, &count): (&usize, &usize)| Index::Slice {
+                start: Some(start as i64),
+                stop: Some((start + count) as i64),
+                step: None,
+            };
+            starts.iter().zip(&shape).map(of).collect()
+        };
+        match &loaded.input {
+            Input::Dense(tensor) => {
+                let wide = |all: &[usize]| all.iter().map(|&n| n as u64).collect::<Vec<_>>();
+                let part = tensor.region(&wide(&starts), &wide(&shape)).to_tensor();
+                converted(&part.as_ref(), loaded.dtype, &shape)
+            }
+            Input::Sparse(tensor) => {
+                let part = tensor.select(&Selection::resolve(tensor.shape(), &slices())?);
+                sparse_tile(&part, loaded.dtype, &shape)
+            }
+            Input::Stored(table, name) => {
+                let runtime = self.runtime.as_ref().ok_or_else(|| ExecuteError::Internal {
+                    what: "stored tensors are read within a runtime".to_owned(),
+                })?;
+                let is_plain =
+                    loaded.nnz.is_none() && table.tensor(name).map_err(stored)?.header.dtype == loaded.dtype;
+                if is_plain {
+                    let mut window = WindowMut::for_overwrite(loaded.dtype, &shape);
+                    let bytes = window.bytes_mut().unwrap_or_default();
+                    runtime.block_on(table.read_into(name, &slices(), bytes)).map_err(stored)?;
+                    return Ok(Tile::Dense(window.freeze()));
+                }
+                match runtime.block_on(table.read(name, &slices())).map_err(stored)? {
+                    Read::Dense(part) => converted(&part.as_ref(), loaded.dtype, &shape),
+                    Read::Sparse(part) => sparse_tile(&part, loaded.dtype, &shape),
+                }
+            }
+        }
+    }
+
+    fn bytes(&self, value: Slot, tile: u32) -> u64 {
+        let Some(loaded) = self.by_value.get(&value) else { return 0 };
+        let (_, shape) = loaded.bounds(tile);
+        (shape.iter().product::<usize>() * loaded.dtype.size_bytes()) as u64
+    }
+}
+
+/// Memory of the caller, as it is, if it is aligned.
+fn as_window(tensor: &TensorRef<'_>) -> Option<Window> {
+    let size = tensor.dtype().size_bytes();
+    let shape: Vec<usize> = tensor.shape().dims().iter().map(|&n| n as usize).collect();
+    let strides: Vec<isize> = tensor.strides().iter().map(|&bytes| bytes as isize / size as isize).collect();
+    let is_even = tensor.strides().iter().all(|&bytes| bytes % size as i64 == 0);
+    let first = NonNull::new(tensor.first().cast_mut())?;
+    let is_aligned = first.as_ptr().addr().is_multiple_of(size.min(8));
+    // SAFETY: the tensor is borrowed for as long as the run, and windows do not outlive it.
+    (is_even && is_aligned)
+        .then(|| unsafe { Window::foreign(first, tensor.dtype(), shape, strides, Arc::new(())) })
+}
+
+/// Elements in the type that is computed with.
+fn converted(part: &TensorRef<'_>, dtype: DType, shape: &[usize]) -> Result<Tile, ExecuteError> {
+    let bytes = match part.contiguous_bytes() {
+        Some(bytes) => bytes.to_vec(),
+        None => part.to_tensor().bytes().to_vec(),
+    };
+    let mut out = WindowMut::for_overwrite(dtype, shape);
+    convert_bytes(part.dtype(), &bytes, &mut out)?;
+    Ok(Tile::Dense(out.freeze()))
+}
+
+fn convert_bytes(from: DType, bytes: &[u8], out: &mut WindowMut) -> Result<(), ExecuteError> {
+    macro_rules! widen {
+        ($t:ty) => {{
+            let to = out.slice_mut::<i64>().unwrap_or_default();
+            let items = bytes.as_chunks::<{ size_of::<$t>() }>().0;
+            to.iter_mut().zip(items).for_each(|(to, item)| *to = i64::from(<$t>::from_le_bytes(*item)));
+        }};
+    }
+    match from {
+        DType::Bool | DType::I64 | DType::F32 | DType::F64 => {
+            out.bytes_mut().unwrap_or_default().copy_from_slice(bytes);
+        }
+        DType::I8 => widen!(i8),
+        DType::I16 => widen!(i16),
+        DType::I32 => widen!(i32),
+        DType::U8 => widen!(u8),
+        DType::U16 => widen!(u16),
+        DType::U32 => widen!(u32),
+        other => return Err(ExecuteError::Internal { what: format!("{other} is not computed with") }),
+    }
+    Ok(())
+}
+
+/// The nonzeros of one tile, as a sparse matrix if there are few.
+fn sparse_tile(part: &SparseTensor, dtype: DType, shape: &[usize]) -> Result<Tile, ExecuteError> {
+    let all = shape.iter().product::<usize>();
+    let is_few = (part.nnz() as f64) < all as f64 * SPARSE_BELOW;
+    if !is_few || shape.len() != 2 || dtype == DType::Bool {
+        return converted(&part.to_dense()?.as_ref(), dtype, shape);
+    }
+    let mut values = WindowMut::for_overwrite(dtype, &[part.nnz()]);
+    convert_bytes(part.dtype(), part.values(), &mut values)?;
+    let values = values.freeze();
+    fn csr<T: Value + Element>(
+        part: &SparseTensor,
+        shape: &[usize],
+        values: &Window,
+    ) -> Result<Csr<T>, ExecuteError> {
+        let values = values.slice::<T>().unwrap_or_default().to_vec();
+        Ok(Csr::from_coordinates(shape[0], shape[1], [part.axis(0), part.axis(1)], values)?)
+    }
+    Ok(Tile::Sparse(match dtype {
+        DType::I64 => SparseTile::I64(Arc::new(csr(part, shape, &values)?)),
+        DType::F32 => SparseTile::F32(Arc::new(csr(part, shape, &values)?)),
+        _ => SparseTile::F64(Arc::new(csr(part, shape, &values)?)),
+    }))
+}
+
+/// All tiles of a sparse matrix in memory, each sparse or dense.
+fn sparse_tiles(tensor: &SparseTensor, tiles: &Tiles, dtype: DType) -> Result<Vec<Tile>, ExecuteError> {
+    let slice = |axis: usize, at: u64| {
+        let (first, last) = tiles.range(axis, at);
+        Index::Slice { start: Some(first), stop: Some(last + 1), step: None }
+    };
+    // Row by row of tiles, so that a row's nonzeros are looked through once for each of its tiles.
+    let mut all = Vec::with_capacity(tiles.len());
+    for row in 0..tiles.counts[0] {
+        let band = tensor.select(&Selection::resolve(tensor.shape(), &[slice(0, row)])?);
+        for column in 0..tiles.counts[1] {
+            let whole = Index::Slice { start: None, stop: None, step: None };
+            let part = band.select(&Selection::resolve(band.shape(), &[whole, slice(1, column)])?);
+            let shape: Vec<usize> = part.shape().dims().iter().map(|&n| n as usize).collect();
+            all.push(sparse_tile(&part, dtype, &shape)?);
+        }
+    }
+    Ok(all)
+}

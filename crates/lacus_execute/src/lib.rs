@@ -1,0 +1,49 @@
+//! Who computes it now? Kernels, memory and workers for the plans of the algebra: on one machine, within a budget, with
+//! the same bits for any number of workers.
+//!
+//! ```text
+//! CheckedProgram ─plan_run→ ProgramPlan ─Units→ steps in order ─Engine→ tiles ─→ arrays, or a table's transaction
+//!                                                 │      └ Memory: what is here, what goes (Belady), what is spilled
+//!                                                 └ Form: what an operator is for kernels
+//! ```
+//!
+//! Why things are as they are is in `design/0005-running-programs.md`.
+
+mod error;
+
+mod limits;
+mod report;
+
+mod window;
+
+mod tile;
+
+mod region;
+
+mod form;
+mod sparse;
+
+mod units;
+
+mod spill;
+
+mod memory;
+
+mod engine;
+
+mod flow;
+
+mod input;
+mod output;
+
+mod run;
+
+pub use engine::Watch;
+pub use error::ExecuteError;
+pub use input::Input;
+pub use limits::{default_memory_bytes, default_workers};
+pub use output::{Store, Target};
+pub use report::Report;
+pub use run::{Finished, LANES, RunOptions, plan_run, run, run_plan};
+pub use tile::{SparseTile, Tile};
+pub use window::Window;

@@ -1,0 +1,232 @@
+//! Where results go: arrays for the caller, or a transaction of a table, tile by tile while the program runs.
+
+use crate::engine::Results;
+use crate::error::ExecuteError;
+use crate::input::stored;
+use crate::tile::Tile;
+use crate::window::{Window, WindowMut};
+use lacus_algebra::expr::Slot;
+use lacus_algebra::{FlowNode, Made, Network, ProgramPlan, Tiles};
+use lacus_layout::{Value, Wish};
+use lacus_table::{Put, Table, WriteOptions};
+use lacus_tensor::{Index, Shape};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Mutex;
+use tokio::runtime::Handle;
+
+/// Where a saved tensor goes in a dataset.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// Its name there.
+    pub name: String,
+    /// What is wanted of its layout.
+    pub wish: Wish,
+    /// Metadata of the caller's.
+    pub metadata: Option<Json>,
+}
+
+/// A dataset that results are stored in.
+pub struct Store<'a> {
+    /// The table: nothing of a run is seen before all of it.
+    pub table: &'a mut Table,
+    /// How to write.
+    pub options: &'a WriteOptions,
+    /// What is stored, by the name it is saved as.
+    pub targets: BTreeMap<String, Target>,
+}
+
+/// Results up to this many bytes are put together in memory and stored as a whole, with the layout that suits them.
+/// Larger ones are stored tile by tile.
+const WHOLE_BYTES: u64 = 64 << 20;
+
+/// The results of a run.
+pub(crate) struct ResultTiles<'a, 't> {
+    by_name: BTreeMap<String, Saved>,
+    /// The first name that each value is saved as, for values whose tiles are made in place.
+    in_place: HashMap<Slot, String>,
+    store: Option<Mutex<&'a mut Store<'t>>>,
+    runtime: Option<Handle>,
+}
+
+struct Saved {
+    tiles: Tiles,
+    /// All of it; `None` for what is stored tile by tile.
+    whole: Option<Window>,
+    /// The name in the dataset.
+    stored_as: Option<String>,
+}
+
+/// Every name that is saved, with the last value of that name.
+fn saves(network: &Network) -> Vec<(String, Slot)> {
+    fn walk(network: &Network, flow: &[FlowNode], all: &mut Vec<(String, Slot)>) {
+        for node in flow {
+            match node {
+                FlowNode::Save(slot, name) => all.push((name.clone(), *slot)),
+                FlowNode::Loop(at) => {
+                    walk(network, &network.loops[*at].before, all);
+                    walk(network, &network.loops[*at].after, all);
+                }
+                FlowNode::Operator(_) => {}
+            }
+        }
+    }
+    let mut all = Vec::new();
+    walk(network, &network.flow, &mut all);
+    all
+}
+
+impl<'a, 't> ResultTiles<'a, 't> {
+    pub(crate) fn new(
+        plan: &ProgramPlan,
+        store: Option<&'a mut Store<'t>>,
+        runtime: Option<Handle>,
+        budget: u64,
+    ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
+        let mut by_name = BTreeMap::new();
+        let mut in_place = HashMap::new();
+        let all = saves(&plan.network);
+        for (name, slot) in &all {
+            let value = plan.network.value(*slot);
+            let tiles = plan.tiles(*slot);
+            let bytes = tiles.floats().iter().sum::<u64>() * value.dtype.size_bytes() as u64;
+            let target = store.as_ref().and_then(|store| store.targets.get(name));
+            let is_whole = target.is_none() || bytes <= WHOLE_BYTES.min(budget / 8);
+            let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
+            let whole = is_whole.then(|| WindowMut::for_overwrite(value.dtype, &shape).freeze());
+            let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
+            let is_made_once = match value.made {
+                Made::Operator(at) => plan.network.operators[at].scope == 0,
+                _ => false,
+            };
+            if is_whole && is_once && is_made_once {
+                in_place.entry(*slot).or_insert_with(|| name.clone());
+            }
+            let stored_as = target.map(|target| target.name.clone());
+            by_name.insert(name.clone(), Saved { tiles, whole, stored_as });
+        }
+        Ok(ResultTiles { by_name, in_place, store: store.map(Mutex::new), runtime })
+    }
+
+    /// Bytes of memory that results take while the program runs.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.by_name.values().filter_map(|saved| saved.whole.as_ref()).map(Window::size_bytes).sum()
+    }
+
+    /// The values whose tiles are made in place.
+    pub(crate) fn in_place(&self) -> HashSet<Slot> {
+        self.in_place.keys().copied().collect()
+    }
+
+    fn block<T>(
+        &self,
+        work: impl Future<Output = Result<T, lacus_table::TableError>>,
+    ) -> Result<T, ExecuteError> {
+        let runtime = self.runtime.as_ref().ok_or_else(|| ExecuteError::Internal {
+            what: "results are stored within a runtime".to_owned(),
+        })?;
+        runtime.block_on(work).map_err(stored)
+    }
+
+    /// Makes room in the dataset for what is stored tile by tile.
+    pub(crate) fn begin(&self, plan: &ProgramPlan) -> Result<(), ExecuteError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
+        let Store { table, options, targets } = &mut **store;
+        let all = saves(&plan.network);
+        for (name, saved) in self.by_name.iter().filter(|(_, saved)| saved.whole.is_none()) {
+            let (Some((_, slot)), Some(target)) =
+                (all.iter().rev().find(|(other, _)| other == name), targets.get(name))
+            else {
+                continue;
+            };
+            if table.contains(&target.name) {
+                self.block(table.remove(&[&target.name], options))?;
+            }
+            let mut wish = target.wish.clone();
+            if wish.chunk_shape.is_none() && wish.chunk_rank.is_none() {
+                wish.chunk_shape = Some(saved.tiles.blocks.clone());
+            }
+            let value = plan.network.value(*slot);
+            let shape = Shape::new(value.dims.clone())?;
+            let made =
+                table.create_array(&target.name, value.dtype, shape, &wish, target.metadata.clone(), options);
+            self.block(made)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what was put together, and hands out the rest.
+    pub(crate) fn finish(self) -> Result<BTreeMap<String, Window>, ExecuteError> {
+        let ResultTiles { by_name, store, runtime, .. } = self;
+        let mut made = BTreeMap::new();
+        let mut puts = Vec::new();
+        for (name, saved) in by_name {
+            match (saved.whole, saved.stored_as) {
+                (Some(whole), Some(_)) => puts.push((name, whole)),
+                (Some(whole), None) => {
+                    made.insert(name, whole);
+                }
+                (None, _) => {}
+            }
+        }
+        if let (Some(store), Some(runtime), false) = (store, runtime, puts.is_empty()) {
+            let store = store.into_inner().unwrap_or_else(|e| e.into_inner());
+            let mut items = Vec::new();
+            for (name, whole) in &puts {
+                let (Some(target), Some(tensor)) = (store.targets.get(name), whole.as_tensor()) else {
+                    continue;
+                };
+                items.push(Put {
+                    name: target.name.clone(),
+                    value: Value::Dense(tensor),
+                    wish: target.wish.clone(),
+                    metadata: target.metadata.clone(),
+                });
+            }
+            runtime.block_on(store.table.put(items, store.options)).map_err(stored)?;
+        }
+        Ok(made)
+    }
+}
+
+fn bounds(tiles: &Tiles, tile: u32) -> (Vec<usize>, Vec<usize>) {
+    let at = tiles.coordinates(tile as usize);
+    let starts = at.iter().zip(&tiles.blocks).map(|(at, block)| (at * block) as usize).collect();
+    (starts, tiles.shape(&at).iter().map(|&n| n as usize).collect())
+}
+
+impl Results for ResultTiles<'_, '_> {
+    fn window(&self, value: Slot, tile: u32) -> Option<(Window, Vec<usize>, Vec<usize>)> {
+        let saved = self.by_name.get(self.in_place.get(&value)?)?;
+        let (starts, shape) = bounds(&saved.tiles, tile);
+        Some((saved.whole.clone()?, starts, shape))
+    }
+
+    fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
+        let Some(saved) = self.by_name.get(name) else { return Ok(0) };
+        let (starts, shape) = bounds(&saved.tiles, tile);
+        let dense = found.dense();
+        if let Some(whole) = &saved.whole {
+            let part = whole.part(&starts, &shape);
+            if part.first() != dense.first() && !part.is_empty() {
+                // SAFETY: every tile of a result is handed out once at a time, and nobody reads the result before the end.
+                unsafe { WindowMut::within(whole, &starts, &shape) }.copy_from(&dense);
+            }
+            return Ok(0);
+        }
+        let (Some(store), Some(name)) = (&self.store, &saved.stored_as) else { return Ok(0) };
+        let dense = dense.into_owned().into_contiguous();
+        let Some(tensor) = dense.as_tensor() else { return Ok(0) };
+        let of = |(&start, &count): (&usize, &usize)| Index::Slice {
+            start: Some(start as i64),
+            stop: Some((start + count) as i64),
+            step: None,
+        };
+        let indices: Vec<Index> = starts.iter().zip(&shape).map(of).collect();
+        let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
+        let Store { table, options, .. } = &mut **store;
+        self.block(table.write_region(name, &indices, tensor, options))?;
+        Ok(dense.size_bytes())
+    }
+}

@@ -1,0 +1,187 @@
+//! A whole run: plan, engine, flow, results.
+
+use crate::engine::{Engine, Watch};
+use crate::error::ExecuteError;
+use crate::flow::{Flow, Rounds};
+use crate::input::{Input, InputTiles};
+use crate::limits::{default_memory_bytes, default_workers};
+use crate::memory::TileId;
+use crate::output::{ResultTiles, Store};
+use crate::report::Report;
+use crate::spill::Spill;
+use crate::window::Window;
+use lacus_algebra::expr::{CheckedProgram, Slot};
+use lacus_algebra::{Machine, Made, PlanOptions, ProgramPlan, Tiling, lower, plan_network};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Sites that a program is planned for where all share one memory. Part of what fixes the bits of a result: sums are
+/// split among so many, whatever the number of workers.
+pub const LANES: u64 = 8;
+
+/// A tile of doubles of a thousand by a thousand: kernels are at their best, and there are enough for all workers.
+const TILE_BYTES: u64 = 8 << 20;
+
+/// How a program is run.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// Bytes of tiles in memory, at most; by default [`default_memory_bytes`].
+    pub memory_bytes: Option<u64>,
+    /// Threads that compute; by default one for each core.
+    pub workers: Option<usize>,
+    /// Where to put what does not fit; by default the directory for temporary files.
+    pub spill: Option<PathBuf>,
+    /// Fails when a result of an operator is not a number.
+    pub forbid_nan: bool,
+    /// Rounds of all loops together, at most.
+    pub rounds: Option<u64>,
+    /// Runs on so many sites, each with its own memory, and counts what moves between them.
+    pub sites: Option<u64>,
+    /// The extent of a tile along every axis; by default tiles of some megabytes.
+    pub block: Option<u64>,
+    /// Set to true from anywhere to stop.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Hears of progress, some ten times a second.
+    pub watch: Option<Arc<Watch>>,
+}
+
+/// What a run has made.
+pub struct Finished {
+    /// What goes back to the caller, by the name it was saved as.
+    pub made: BTreeMap<String, Window>,
+    /// What it took.
+    pub report: Report,
+    /// What fixes the bits of the results.
+    pub fixed_by: Json,
+}
+
+/// Plans a program for this engine.
+pub fn plan_run(
+    program: &CheckedProgram,
+    inputs: &BTreeMap<String, Input<'_>>,
+    options: &RunOptions,
+) -> Result<ProgramPlan, ExecuteError> {
+    let network = lower(program)?;
+    let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
+    let mut nonzeros: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, input) in inputs {
+        if let (.., Some(nnz)) = input.describe()? {
+            nonzeros.insert(name, nnz);
+        }
+    }
+    let bytes = |slot: Slot| {
+        let value = network.value(slot);
+        let size = value.dtype.size_bytes() as f64;
+        let all: f64 = value.dims.iter().map(|&n| n as f64).product();
+        match &value.made {
+            // A nonzero takes its element and the number of its column.
+            Made::Load(name) if value.dims.len() == 2 => match nonzeros.get(&**name) {
+                Some(&nnz) if (nnz as f64) < all * crate::input::SPARSE_BELOW => nnz as f64 * (size + 8.0),
+                _ => all * size,
+            },
+            _ => all * size,
+        }
+    };
+    // A task holds some tiles, and each worker has one.
+    let tile_bytes = TILE_BYTES.min(budget / 32).max(1 << 12);
+    let tiling = match options.block {
+        Some(block) => Tiling::of_block(block),
+        None => Tiling::by_bytes(&network, bytes, tile_bytes)?,
+    };
+    let sites = options.sites.unwrap_or(LANES);
+    let machine = match options.sites {
+        Some(_) => Machine::default(),
+        // What is in one memory need not be moved.
+        None => Machine { bytes_per_sec: 1e15, task_secs: 1e-6, ..Machine::default() },
+    };
+    let options = PlanOptions { sites, machine, ..PlanOptions::default() };
+    Ok(plan_network(network, tiling, &options)?)
+}
+
+/// Runs a program on its inputs. Results that have a target are written to the table's open transaction (the caller
+/// finishes or abandons it); the others are handed back. Blocks; call it outside of the runtime's own threads, or where
+/// blocking is allowed.
+pub fn run(
+    program: &CheckedProgram,
+    inputs: &BTreeMap<String, Input<'_>>,
+    store: Option<&mut Store<'_>>,
+    options: &RunOptions,
+) -> Result<Finished, ExecuteError> {
+    let plan = plan_run(program, inputs, options)?;
+    run_plan(&plan, inputs, store, options)
+}
+
+/// Runs a plan, see [`run`].
+pub fn run_plan(
+    plan: &ProgramPlan,
+    inputs: &BTreeMap<String, Input<'_>>,
+    store: Option<&mut Store<'_>>,
+    options: &RunOptions,
+) -> Result<Finished, ExecuteError> {
+    let runtime = tokio::runtime::Handle::try_current().ok();
+    let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
+    let workers = options.workers.unwrap_or_else(default_workers).max(1);
+    let loads = InputTiles::new(plan, inputs, runtime.clone())?;
+    let results = ResultTiles::new(plan, store, runtime, budget)?;
+    let fixed = results.bytes();
+    let Some(left) = budget.checked_sub(fixed) else {
+        let what = "the results alone, which go back to the caller as arrays,".to_owned();
+        return Err(ExecuteError::Budget { what, needed: fixed, budget });
+    };
+    results.begin(plan)?;
+    let report = {
+        let spill = Spill::new(options.spill.as_deref());
+        let mut engine = Engine::new(plan, &loads, &results, workers, left, spill);
+        engine.forbid_nan = options.forbid_nan;
+        engine.counts_moves = options.sites.is_some();
+        engine.cancel = options.cancel.as_deref();
+        engine.watch = options.watch.as_deref();
+        let mut flow = Flow::new(&engine, options.rounds.unwrap_or(1_000_000_000), results.in_place());
+        flow.run(&mut NoRounds).map_err(|error| match error {
+            ExecuteError::Budget { what, needed, .. } => {
+                ExecuteError::Budget { what, needed: needed + fixed, budget }
+            }
+            error => error,
+        })?;
+        let mut report = engine.report();
+        report.peak_bytes += fixed;
+        report.budget_bytes = budget;
+        report
+    };
+    if let Some(watch) = &options.watch {
+        watch(&report);
+    }
+    let fixed_by = fixed_by(plan);
+    Ok(Finished { made: results.finish()?, report, fixed_by })
+}
+
+/// What decides the bits of a result, next to the program and its inputs.
+fn fixed_by(plan: &ProgramPlan) -> Json {
+    let blocks: BTreeMap<String, Vec<u64>> = plan
+        .placed
+        .keys()
+        .map(|&slot| (plan.network.value(slot).name.clone(), plan.tiles(slot).blocks))
+        .collect();
+    json!({
+        "lanes": plan.options.sites,
+        "tiles": blocks,
+        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
+        "target": std::env::consts::ARCH,
+    })
+}
+
+/// Loops are not written down.
+struct NoRounds;
+
+impl Rounds for NoRounds {
+    fn over(&mut self, _: usize, _: u64, _: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _: usize) -> Result<Option<(u64, Vec<(Slot, Vec<TileId>)>)>, ExecuteError> {
+        Ok(None)
+    }
+}
