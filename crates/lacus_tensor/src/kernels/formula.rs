@@ -1,5 +1,5 @@
-//! Element-wise expressions as a register machine: one instruction works on a piece of a thousand elements that stays in
-//! the nearest cache, so that a formula of any length reads its inputs once and writes its result once.
+//! Element-wise expressions as a register machine: one instruction works on a piece of some hundred elements that stays
+//! in the nearest cache, so that a formula of any length reads its inputs once and writes its result once.
 //!
 //! ```
 //! use lacus_tensor::kernels::formula::FormulaBuilder;
@@ -284,11 +284,12 @@ impl Formula {
         }
     }
 
-    /// Elements of a piece: registers and pieces of inputs stay in a first-level cache of 32 KiB, unless they are so many
-    /// that the calls would cost more than the cache gives.
+    /// Elements of a piece: the registers take less than half of a first-level cache of 32 KiB, since what is read ahead of
+    /// the inputs goes through it as well. Measured: 256 elements are a fifth faster than 1024 for five registers of
+    /// doubles, and below 256 the calls of the loops begin to show.
     fn piece(&self) -> usize {
-        let lanes = (32 << 10) / 8 / (self.slots + 1);
-        (lanes & !63).clamp(512, 2048)
+        let lanes = (12 << 10) / 8 / (self.slots + 1);
+        (lanes & !63).clamp(256, 1024)
     }
 
     /// A register. The odd line keeps equal elements of different registers apart in the cache.

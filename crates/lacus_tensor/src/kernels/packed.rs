@@ -7,7 +7,7 @@
 use super::matrix::{MatrixMut, MatrixRef};
 use super::number::Value;
 use super::reduce::Fold;
-use super::vectorise::{Loop, Vectors, vectorise, vectors};
+use super::vectorise::{Loop, Vectors, vectorise, vectorise_either, vectors};
 use crate::buffer::Buffer;
 use crate::dtype::DType;
 use std::marker::PhantomData;
@@ -80,24 +80,28 @@ pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
                     &packed_a[..rows.next_multiple_of(height) * depth],
                     &packed_b[..columns.next_multiple_of(width) * depth],
                 );
-                by_height::<T, P, M>(height, is_safe, target, a, b, depth);
+                fold_blocks::<T, P, M>(is_safe, target, a, b, depth);
             }
         }
     }
 }
 
-/// Rows of the block of C in the registers. With 16 registers of 32 bytes 12 are blocks of C, the others hold what is
-/// multiplied; with 32 registers of 64 bytes the latency of two operations wants 12 rows.
+/// Rows of the block of C in the registers, with 16 registers of 32 bytes: 12 of them hold the block, the others what is
+/// multiplied.
+const HEIGHT: usize = 6;
+
+/// The same with 32 registers of 64 bytes: the latency of two operations wants that many.
+const WIDE_HEIGHT: usize = 12;
+
 fn height() -> usize {
     match vectors() {
         #[cfg(target_arch = "x86_64")]
-        Vectors::Avx512 => 12,
-        _ => 6,
+        Vectors::Avx512 => WIDE_HEIGHT,
+        _ => HEIGHT,
     }
 }
 
-fn by_height<T: Value, P: Fold<T>, M: Fold<T>>(
-    height: usize,
+fn fold_blocks<T: Value, P: Fold<T>, M: Fold<T>>(
     is_safe: bool,
     target: Target<T>,
     a: &[T],
@@ -105,37 +109,19 @@ fn by_height<T: Value, P: Fold<T>, M: Fold<T>>(
     depth: usize,
 ) {
     macro_rules! run {
-        ($height:literal, $is_safe:literal) => {
-            match size_of::<T>() {
-                1 => vectorise(Blocks::<T, P, M, $height, 64, $is_safe> {
-                    target,
-                    a,
-                    b,
-                    depth,
-                    ops: PhantomData,
-                }),
-                4 => vectorise(Blocks::<T, P, M, $height, 16, $is_safe> {
-                    target,
-                    a,
-                    b,
-                    depth,
-                    ops: PhantomData,
-                }),
-                _ => vectorise(Blocks::<T, P, M, $height, 8, $is_safe> {
-                    target,
-                    a,
-                    b,
-                    depth,
-                    ops: PhantomData,
-                }),
-            }
+        ($width:literal, $is_safe:literal) => {
+            vectorise_either(
+                Blocks::<T, P, M, HEIGHT, $width, $is_safe> { target, a, b, depth, ops: PhantomData },
+                Blocks::<T, P, M, WIDE_HEIGHT, $width, $is_safe> { target, a, b, depth, ops: PhantomData },
+            )
         };
     }
-    match (height, is_safe) {
-        (6, true) => run!(6, true),
-        (6, false) => run!(6, false),
-        (_, true) => run!(12, true),
-        (_, false) => run!(12, false),
+    match (size_of::<T>(), is_safe) {
+        (1, _) => run!(64, true),
+        (4, true) => run!(16, true),
+        (4, false) => run!(16, false),
+        (_, true) => run!(8, true),
+        (_, false) => run!(8, false),
     }
 }
 

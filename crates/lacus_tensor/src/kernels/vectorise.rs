@@ -57,6 +57,22 @@ pub(crate) fn vectorise<L: Loop>(body: L) -> L::Output {
     }
 }
 
+/// Runs one of two loops: the one that is written for 32 registers of 64 bytes, or the other. Neither is compiled for the
+/// machines of the other, which would cost more time than anything else in this crate.
+#[inline]
+pub(crate) fn vectorise_either<L: Loop<Output = O>, W: Loop<Output = O>, O>(body: L, wide: W) -> O {
+    let _ = &wide; // Not used on other architectures.
+    match vectors() {
+        Vectors::Baseline => body.run(),
+        // SAFETY: the machine has these.
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx2 => unsafe { avx2(body) },
+        // SAFETY: the machine has these.
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx512 => unsafe { avx512(wide) },
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn avx2<L: Loop>(body: L) -> L::Output {

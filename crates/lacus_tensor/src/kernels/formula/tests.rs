@@ -50,7 +50,7 @@ fn element(dtype: DType, i: u64) -> Scalar {
         rest => (i >> 5 & 63) as f64 / 8.0 - 3.0 * (rest as f64 - 6.0),
     };
     match dtype {
-        DType::Bool => Scalar::Bool(i % 3 == 0),
+        DType::Bool => Scalar::Bool(i.is_multiple_of(3)),
         DType::I64 => Scalar::I64(match i % 9 {
             0 => i64::MIN,
             1 => i64::MAX,

@@ -74,13 +74,17 @@ fn dots<T: Number>(rows: [&[T]; ROWS], x: &[T]) -> [T; ROWS] {
     let (x, x_rest) = x.as_chunks::<LANES>();
     let rows = rows.map(|row| row.as_chunks::<LANES>());
     assert!(rows.iter().all(|(row, rest)| row.len() == x.len() && rest.len() == x_rest.len()));
-    for (i, x) in x.iter().enumerate() {
-        for r in 0..ROWS {
+    let [r0, r1, r2, r3] = rows.map(|(row, _)| row);
+    // Written as iterators, else a check of bounds keeps it from being vectorised.
+    for ((((x, r0), r1), r2), r3) in x.iter().zip(r0).zip(r1).zip(r2).zip(r3) {
+        for (sums, row) in sums.iter_mut().zip([r0, r1, r2, r3]) {
             for j in 0..LANES {
-                sums[r][j] = sums[r][j].add(rows[r].0[i][j].mul(x[j]));
+                sums[j] = sums[j].add(row[j].mul(x[j]));
             }
         }
     }
+    // The compiler would arrange the loop for the sum of the lanes below, instead of the lanes; so it may not see both.
+    let mut sums = std::hint::black_box(sums);
     std::array::from_fn(|r| {
         let s = &mut sums[r];
         for (j, (&element, &x)) in rows[r].1.iter().zip(x_rest).enumerate() {
