@@ -117,7 +117,7 @@ pub(crate) struct Reads<'a> {
 
 impl Reads<'_> {
     /// What a read needs, as one window.
-    pub(crate) fn locate(&self, read: usize, bench: &Bench<'_>) -> Result<Located, ExecuteError> {
+    pub(crate) fn locate(&self, read: usize, bench: &Bench<'_>) -> Located {
         let numbers = Numbers { network: bench.network, known: bench.known };
         let place = &self.operator.reads[read];
         // Sparse tiles that a formula looks at are made dense, one at a time.
@@ -129,9 +129,7 @@ impl Reads<'_> {
             .collect();
         let tile = |number: usize| dense.iter().find(|(tile, _)| *tile as usize == number).map(|(_, w)| &**w);
         let (tensor, dtype) = (&self.form.tensors[read], self.form.dtypes[read]);
-        locate(&place.at, self.region, &numbers, tensor, dtype, &tile).ok_or_else(|| ExecuteError::Internal {
-            what: format!("a tile of value {} is missing", place.value.0),
-        })
+        locate(&place.at, self.region, &numbers, tensor, dtype, &tile)
     }
 
     /// The one tile that a read needs, as it is.

@@ -107,7 +107,7 @@ pub(crate) fn locate<'t>(
     tensor: &Tiles,
     dtype: DType,
     tile: &dyn Fn(usize) -> Option<&'t Window>,
-) -> Option<Located> {
+) -> Located {
     let ranges: Vec<(i64, i64)> = at
         .iter()
         .map(|at| {
@@ -127,11 +127,13 @@ pub(crate) fn locate<'t>(
     if is_inside && is_one {
         let at: Vec<u64> =
             ranges.iter().enumerate().map(|(axis, (low, _))| (low / blocks(axis)) as u64).collect();
-        let origin = at.iter().enumerate().map(|(axis, &at)| at as i64 * blocks(axis)).collect();
-        return Some(Located { window: tile(tensor.number(&at))?.clone(), origin });
+        if let Some(window) = tile(tensor.number(&at)) {
+            let origin = at.iter().enumerate().map(|(axis, &at)| at as i64 * blocks(axis)).collect();
+            return Located { window: window.clone(), origin };
+        }
     }
     let shape: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1) as usize).collect();
-    let mut all = WindowMut::zeroed(dtype, &shape);
+    let all = WindowMut::zeroed(dtype, &shape);
     // The tiles that the box meets, along each axis.
     let spans: Vec<(i64, i64)> = ranges
         .iter()
@@ -163,10 +165,7 @@ pub(crate) fn locate<'t>(
         let mut axis = at.len();
         loop {
             if axis == 0 {
-                return Some(Located {
-                    window: all.freeze(),
-                    origin: ranges.into_iter().map(|(low, _)| low).collect(),
-                });
+                return boxed(all, ranges);
             }
             axis -= 1;
             at[axis] += 1;
@@ -176,8 +175,11 @@ pub(crate) fn locate<'t>(
             at[axis] = spans[axis].0;
         }
     }
-    let origin = ranges.into_iter().map(|(low, _)| low).collect();
-    Some(Located { window: std::mem::replace(&mut all, WindowMut::zeroed(dtype, &[])).freeze(), origin })
+    boxed(all, ranges)
+}
+
+fn boxed(all: WindowMut, ranges: Vec<(i64, i64)>) -> Located {
+    Located { window: all.freeze(), origin: ranges.into_iter().map(|(low, _)| low).collect() }
 }
 
 /// Loops over labels, the last one innermost, made as few as they get: labels along which all walks go on as if they

@@ -85,7 +85,7 @@ impl Elements {
         for input in &self.inputs {
             match input {
                 Input::Read(read) => {
-                    let located = reads.locate(*read, bench)?;
+                    let located = reads.locate(*read, bench);
                     sources.walks.push(reads.walk(*read, &located, bench));
                     sources.firsts.push(Some(located.window.first().as_ptr().cast_const()));
                     sources.sizes.push(located.window.dtype().size_bytes());

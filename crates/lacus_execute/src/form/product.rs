@@ -164,7 +164,7 @@ impl ProductForm {
         let factor = &self.factors[which];
         let count = reads.region.counts.len();
         if let Some(read) = factor.read {
-            let located = reads.locate(read, bench)?;
+            let located = reads.locate(read, bench);
             let walk = reads.walk(read, &located, bench);
             return Ok((located.window, walk));
         }
