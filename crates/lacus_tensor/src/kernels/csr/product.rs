@@ -327,8 +327,8 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
             for (&column, &value) in indices.iter().zip(values) {
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = b.first.offset(column as isize * b.row_stride);
-                for lane in 0..N {
-                    sums[lane] = ring.plus(sums[lane], ring.times(value, *line.add(lane)));
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum = ring.plus(*sum, ring.times(value, *line.add(lane)));
                 }
             }
             store(c, row, sums);
@@ -475,8 +475,8 @@ unsafe fn backward_body<T: Value, R: Ring<T>, const N: usize>(
             for (&column, &value) in indices.iter().zip(values) {
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = c.first.offset(column as isize * c.row_stride);
-                for lane in 0..N {
-                    *line.add(lane) = ring.plus(*line.add(lane), ring.times(value, factors[lane]));
+                for (lane, &factor) in factors.iter().enumerate() {
+                    *line.add(lane) = ring.plus(*line.add(lane), ring.times(value, factor));
                 }
             }
         }
