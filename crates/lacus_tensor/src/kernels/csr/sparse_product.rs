@@ -1,7 +1,7 @@
 //! Products and sums of two sparse matrices. Products go row by row (Gustavson): each row of A says which rows of B,
 //! scaled, add up to a row of the result, in a dense line that stays in cache.
 
-use super::product::{Arithmetic, Pair, Ring};
+use super::product::{Arithmetic, Pair, Ring, prefetch};
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixMut;
 use crate::op::BinaryOp;
@@ -122,7 +122,15 @@ fn add_row<T: Value, R: Ring<T>, const IS_MARKED: bool>(
     assert!(!IS_MARKED || marks.len() == line.len(), "a mark per place");
     let is_scaled = alpha != T::ONE;
     let (indices, values) = a.row(row);
-    for (&k, &value) in indices.iter().zip(values) {
+    for (place, (&k, &value)) in indices.iter().zip(values).enumerate() {
+        // Rows of B are far apart: ask for the beginning of the next one, from where the machine goes on by itself.
+        if let Some(&next) = indices.get(place + 1) {
+            let start = b.pattern.starts[next as usize];
+            for line in 0..4 {
+                prefetch(b.pattern.indices.as_ptr().wrapping_add(start + line * 16));
+                prefetch(b.values.as_ptr().wrapping_add(start + line * (64 / size_of::<T>())));
+            }
+        }
         let value = if is_scaled { ring.times(alpha, value) } else { value };
         let (columns, factors) = b.row(k as usize);
         let (columns, last_columns) = columns.as_chunks::<4>();
