@@ -99,6 +99,19 @@ fn graph_times_vector() -> Result<(), TensorError> {
         graph.multiply_dense_transposed(1.0, vector, y, true);
     });
     report("graphᵀ × vector", seconds);
+    let x: Vec<f64> = (0..nodes * 8).map(|_| random.uniform()).collect();
+    let mut y = vec![0.0; nodes * 8];
+    let features = MatrixRef::from_rows(&x, nodes, 8)?;
+    let seconds = best(3, || {
+        let y = MatrixMut::from_rows(&mut y, nodes, 8).expect("memory for features");
+        graph.multiply_dense(1.0, features, y, true);
+    });
+    println!("graph × 8 columns: {:.1} ms", seconds * 1e3);
+    let seconds = best(3, || {
+        let y = MatrixMut::from_rows(&mut y, nodes, 8).expect("memory for features");
+        graph.multiply_dense_transposed(1.0, features, y, true);
+    });
+    println!("graphᵀ × 8 columns: {:.1} ms", seconds * 1e3);
     Ok(())
 }
 

@@ -324,7 +324,11 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
         // row. Both have N columns, by the caller's promise.
         unsafe {
             let mut sums = if is_first { [ring.zero(); N] } else { load::<T, N>(c.source(), row) };
-            for (&column, &value) in indices.iter().zip(values) {
+            let first = a.pattern.starts[row];
+            for (place, (&column, &value)) in indices.iter().zip(values).enumerate() {
+                if let Some(&next) = a.pattern.indices.get(first + place + AHEAD_ROWS) {
+                    prefetch_row::<T, N>(b.first.wrapping_offset(next as isize * b.row_stride));
+                }
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = b.first.offset(column as isize * b.row_stride);
                 for (lane, sum) in sums.iter_mut().enumerate() {
@@ -338,6 +342,9 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
 
 /// Elements ahead that are fetched for later: what a vector of some megabytes takes to answer.
 const AHEAD: usize = 32;
+
+/// The same for rows of several elements, of which fewer fit into what the machine can wait for.
+const AHEAD_ROWS: usize = 8;
 
 /// One row times one column.
 ///
@@ -369,6 +376,12 @@ unsafe fn dot_row<T: Value, R: Ring<T>>(
         }
     }
     sum
+}
+
+/// Asks for the N elements from here on.
+#[inline(always)]
+fn prefetch_row<T, const N: usize>(first: *const T) {
+    (0..N).step_by((64 / size_of::<T>()).max(1)).for_each(|lane| prefetch(first.wrapping_add(lane)));
 }
 
 /// Asks for memory that will be read soon. Nothing happens if there is none.
@@ -472,7 +485,12 @@ unsafe fn backward_body<T: Value, R: Ring<T>, const N: usize>(
         // C. Both have N columns, by the caller's promise.
         unsafe {
             let factors = load::<T, N>(b, row);
-            for (&column, &value) in indices.iter().zip(values) {
+            let first = a.pattern.starts[row];
+            for (place, (&column, &value)) in indices.iter().zip(values).enumerate() {
+                let ahead = if N == 1 { AHEAD } else { AHEAD_ROWS };
+                if let Some(&next) = a.pattern.indices.get(first + place + ahead) {
+                    prefetch_row::<T, N>(c.first.wrapping_offset(next as isize * c.row_stride));
+                }
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = c.first.offset(column as isize * c.row_stride);
                 for (lane, &factor) in factors.iter().enumerate() {
