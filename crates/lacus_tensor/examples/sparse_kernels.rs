@@ -47,6 +47,16 @@ fn sparse_times_sparse() -> Result<(), TensorError> {
     println!("transpose, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
     let seconds = best(3, || assert!(a.add(&b).nnz() > a.nnz()));
     println!("sum of two, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
+    let union = Pattern::union(&[a.pattern(), b.pattern()]);
+    let seconds = best(3, || assert_eq!(a.gather(&union).len(), union.nnz()));
+    println!("gather at the union of two, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
+    let seconds = best(3, || {
+        panels[0].to_dense(MatrixMut::from_rows(&mut c, 1000, n).expect("memory for a panel"));
+    });
+    println!("to dense, 1,000 × 10,000 at 1 %: {:.1} ms", seconds * 1e3);
+    let dense = MatrixRef::from_rows(&c, 1000, n)?;
+    let seconds = best(3, || assert_eq!(Csr::from_dense(dense).as_ref(), Ok(&panels[0])));
+    println!("from dense, 1,000 × 10,000 at 1 %: {:.1} ms", seconds * 1e3);
     Ok(())
 }
 

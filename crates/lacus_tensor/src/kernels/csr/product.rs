@@ -115,7 +115,8 @@ struct Target<T> {
 }
 
 impl<T: Value> Csr<T> {
-    /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read.
+    /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read. May copy up to 32 columns
+    /// of B at a time.
     ///
     /// # Panics
     /// If the shapes disagree.
@@ -138,7 +139,7 @@ impl<T: Value> Csr<T> {
         forward_product(Pair::new(plus, times), self, T::ONE, b, c, is_first);
     }
 
-    /// `C += alpha · Aᵀ · B` without ever making Aᵀ.
+    /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
     ///
     /// # Panics
     /// If the shapes disagree.

@@ -421,6 +421,14 @@ fn large_products_have_the_bits_of_the_naive_ones() {
         let exact = product.read(0, |product| pattern.gather_dense(product));
         let first = a.read(0, |a| dense.read(0, |b| sampled(&pattern, a, b)));
         assert!(first.values().iter().zip(&exact).all(|(x, y)| (x - y).abs() <= 1e-13 * y.abs()));
+        let mut values = vec![0.0; pattern.nnz()];
+        for piece in [0..128, 128..256, 256..k] {
+            let rows = &dense.values[piece.start * n..piece.end * n];
+            let columns = MatrixRef::new(&a.values, piece.start, [m, piece.len()], [k as isize, 1]).unwrap();
+            let rows = MatrixRef::from_rows(rows, piece.len(), n).unwrap();
+            sampled_into(&pattern, columns, rows, &mut values);
+        }
+        assert_eq!(values, first.values());
         for layout in 1..4 {
             assert_eq!(a.read(layout, |a| dense.read(layout, |b| sampled(&pattern, a, b))), first);
         }
