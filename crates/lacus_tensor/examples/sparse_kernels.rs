@@ -3,9 +3,9 @@
 //! Prints the best of a few runs of each.
 #![allow(clippy::print_stdout)]
 
-use lacus_tensor::TensorError;
 use lacus_tensor::kernels::csr::{Csr, Pattern, dense_multiply, sampled};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
+use lacus_tensor::{BinaryOp, TensorError};
 use std::time::Instant;
 
 fn main() -> Result<(), TensorError> {
@@ -109,6 +109,13 @@ fn graph_times_vector() -> Result<(), TensorError> {
         graph.multiply_dense_transposed(1.0, vector, y, true);
     });
     report("graphᵀ × vector", seconds);
+    for ring in [[BinaryOp::Min, BinaryOp::Add], [BinaryOp::Max, BinaryOp::Min]] {
+        let seconds = best(3, || {
+            let y = MatrixMut::from_rows(&mut y, nodes, 1).expect("memory for a vector");
+            graph.multiply_dense_over(ring, vector, y, true);
+        });
+        report(&format!("graph × vector over ({}, {})", ring[0], ring[1]), seconds);
+    }
     let x: Vec<f64> = (0..nodes * 8).map(|_| random.uniform()).collect();
     let mut y = vec![0.0; nodes * 8];
     let features = MatrixRef::from_rows(&x, nodes, 8)?;

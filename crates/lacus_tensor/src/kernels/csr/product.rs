@@ -39,19 +39,51 @@ impl<T: Value> Ring<T> for Arithmetic {
     }
 }
 
+/// The least (or the greatest) of sums: shortest and longest paths.
+#[derive(Clone, Copy)]
+pub(super) struct Paths<T, const IS_LEAST: bool>(pub(super) T);
+
+impl<T: Value, const IS_LEAST: bool> Ring<T> for Paths<T, IS_LEAST> {
+    const IS_FAST: bool = true;
+
+    #[inline(always)]
+    fn zero(self) -> T {
+        self.0
+    }
+
+    #[inline(always)]
+    fn plus(self, a: T, b: T) -> T {
+        if IS_LEAST { a.lesser(b) } else { a.greater(b) }
+    }
+
+    #[inline(always)]
+    fn times(self, a: T, b: T) -> T {
+        a.add(b)
+    }
+}
+
+/// Calls a function with the ring of two operations as its first argument. Those that programs are written with are known
+/// to the compiler.
+macro_rules! over {
+    ([$plus:expr, $times:expr], $function:path, $type:ty, $($arg:expr),*) => {{
+        let zero = $plus.identity(<$type>::DTYPE).expect("the sum of a semiring has an identity");
+        let zero = <$type>::from_scalar(zero);
+        match ($plus, $times) {
+            (BinaryOp::Add, BinaryOp::Mul) => $function(Arithmetic, $($arg),*),
+            (BinaryOp::Min, BinaryOp::Add) => $function(Paths::<$type, true>(zero), $($arg),*),
+            (BinaryOp::Max, BinaryOp::Add) => $function(Paths::<$type, false>(zero), $($arg),*),
+            (plus, times) => $function(Pair { plus, times, zero }, $($arg),*),
+        }
+    }};
+}
+pub(super) use over;
+
 /// Two operations that are looked up for every element: any semiring, and slow.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<T> {
-    plus: BinaryOp,
-    times: BinaryOp,
-    zero: T,
-}
-
-impl<T: Value> Pair<T> {
-    pub(super) fn new(plus: BinaryOp, times: BinaryOp) -> Pair<T> {
-        let zero = plus.identity(T::DTYPE).expect("the sum of a semiring has an identity");
-        Pair { plus, times, zero: T::from_scalar(zero) }
-    }
+    pub(super) plus: BinaryOp,
+    pub(super) times: BinaryOp,
+    pub(super) zero: T,
 }
 
 impl<T: Value> Ring<T> for Pair<T> {
@@ -125,7 +157,8 @@ impl<T: Value> Csr<T> {
     }
 
     /// `C ⊕= A · B` over a semiring. What A does not store is the identity of `plus` and must annihilate `times`, as
-    /// infinity does for min and plus. Slow: the operations are looked up for every element.
+    /// infinity does for min and plus. Other operations than (+, ×), (min, +) and (max, +) are slow: they are looked up for
+    /// every element.
     ///
     /// # Panics
     /// If the shapes disagree, or if `plus` has no identity.
@@ -136,7 +169,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        forward_product(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], forward_product, T, self, T::ONE, b, c, is_first);
     }
 
     /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
@@ -164,7 +197,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        backward_product(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], backward_product, T, self, T::ONE, b, c, is_first);
     }
 }
 

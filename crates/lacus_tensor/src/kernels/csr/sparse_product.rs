@@ -1,7 +1,7 @@
 //! Products and sums of two sparse matrices. Products go row by row (Gustavson): each row of A says which rows of B,
 //! scaled, add up to a row of the result, in a dense line that stays in cache.
 
-use super::product::{Arithmetic, Pair, Ring, prefetch};
+use super::product::{Arithmetic, Pair, Paths, Ring, over, prefetch};
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixMut;
 use crate::op::BinaryOp;
@@ -27,7 +27,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        product_into(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], product_into, T, self, T::ONE, b, c, is_first);
     }
 
     /// `A · B`, sparse. A place where terms meet is stored even if they cancel.
@@ -43,7 +43,7 @@ impl<T: Value> Csr<T> {
     /// # Panics
     /// If the inner extents disagree, or if `plus` has no identity.
     pub fn multiply_over(&self, [plus, times]: [BinaryOp; 2], b: &Csr<T>) -> Csr<T> {
-        product(Pair::new(plus, times), self, b)
+        over!([plus, times], product, T, self, b)
     }
 
     /// `A + B`: stored where one of them is.
