@@ -3,9 +3,9 @@
 //! Prints the best of a few runs of each.
 #![allow(clippy::print_stdout)]
 
-use lacus_tensor::TensorError;
 use lacus_tensor::kernels::csr::{Csr, Pattern, dense_multiply, sampled};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
+use lacus_tensor::{BinaryOp, TensorError};
 use std::time::Instant;
 
 fn main() -> Result<(), TensorError> {
@@ -47,6 +47,16 @@ fn sparse_times_sparse() -> Result<(), TensorError> {
     println!("transpose, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
     let seconds = best(3, || assert!(a.add(&b).nnz() > a.nnz()));
     println!("sum of two, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
+    let union = Pattern::union(&[a.pattern(), b.pattern()]);
+    let seconds = best(3, || assert_eq!(a.gather(&union).len(), union.nnz()));
+    println!("gather at the union of two, 10,000² at 1 %: {:.1} ms", seconds * 1e3);
+    let seconds = best(3, || {
+        panels[0].to_dense(MatrixMut::from_rows(&mut c, 1000, n).expect("memory for a panel"));
+    });
+    println!("to dense, 1,000 × 10,000 at 1 %: {:.1} ms", seconds * 1e3);
+    let dense = MatrixRef::from_rows(&c, 1000, n)?;
+    let seconds = best(3, || assert_eq!(Csr::from_dense(dense).as_ref(), Ok(&panels[0])));
+    println!("from dense, 1,000 × 10,000 at 1 %: {:.1} ms", seconds * 1e3);
     Ok(())
 }
 
@@ -99,6 +109,26 @@ fn graph_times_vector() -> Result<(), TensorError> {
         graph.multiply_dense_transposed(1.0, vector, y, true);
     });
     report("graphᵀ × vector", seconds);
+    for ring in [[BinaryOp::Min, BinaryOp::Add], [BinaryOp::Max, BinaryOp::Min]] {
+        let seconds = best(3, || {
+            let y = MatrixMut::from_rows(&mut y, nodes, 1).expect("memory for a vector");
+            graph.multiply_dense_over(ring, vector, y, true);
+        });
+        report(&format!("graph × vector over ({}, {})", ring[0], ring[1]), seconds);
+    }
+    let x: Vec<f64> = (0..nodes * 8).map(|_| random.uniform()).collect();
+    let mut y = vec![0.0; nodes * 8];
+    let features = MatrixRef::from_rows(&x, nodes, 8)?;
+    let seconds = best(3, || {
+        let y = MatrixMut::from_rows(&mut y, nodes, 8).expect("memory for features");
+        graph.multiply_dense(1.0, features, y, true);
+    });
+    println!("graph × 8 columns: {:.1} ms", seconds * 1e3);
+    let seconds = best(3, || {
+        let y = MatrixMut::from_rows(&mut y, nodes, 8).expect("memory for features");
+        graph.multiply_dense_transposed(1.0, features, y, true);
+    });
+    println!("graphᵀ × 8 columns: {:.1} ms", seconds * 1e3);
     Ok(())
 }
 

@@ -37,7 +37,7 @@ use crate::error::TensorError;
 
 pub use pattern::Pattern;
 pub use product::{dense_multiply, dense_multiply_transposed};
-pub use sampled::sampled;
+pub use sampled::{sampled, sampled_into};
 pub use value::Value;
 
 /// A sparse matrix: a pattern and one value per place.
@@ -130,11 +130,21 @@ impl<T: Value> Csr<T> {
                 }
             };
             match dense.row(row) {
-                Some(values) => values.iter().enumerate().for_each(|(column, &value)| push(column, value)),
+                Some(line) => {
+                    // Most are zero: eight at a time are tested without a branch between them.
+                    for (at, values) in line.chunks(8).enumerate() {
+                        if !values.iter().fold(true, |all, value| all & value.is_zero()) {
+                            values.iter().enumerate().for_each(|(lane, &value)| push(at * 8 + lane, value));
+                        }
+                    }
+                }
                 None => (0..dense.columns()).for_each(|column| push(column, dense.at(row, column))),
             }
             csr.pattern.starts[row + 1] = csr.values.len();
         }
+        // Growing doubles: what was too much is given back.
+        csr.pattern.indices.shrink_to_fit();
+        csr.values.shrink_to_fit();
         Ok(csr)
     }
 

@@ -39,19 +39,51 @@ impl<T: Value> Ring<T> for Arithmetic {
     }
 }
 
+/// The least (or the greatest) of sums: shortest and longest paths.
+#[derive(Clone, Copy)]
+pub(super) struct Paths<T, const IS_LEAST: bool>(pub(super) T);
+
+impl<T: Value, const IS_LEAST: bool> Ring<T> for Paths<T, IS_LEAST> {
+    const IS_FAST: bool = true;
+
+    #[inline(always)]
+    fn zero(self) -> T {
+        self.0
+    }
+
+    #[inline(always)]
+    fn plus(self, a: T, b: T) -> T {
+        if IS_LEAST { a.lesser(b) } else { a.greater(b) }
+    }
+
+    #[inline(always)]
+    fn times(self, a: T, b: T) -> T {
+        a.add(b)
+    }
+}
+
+/// Calls a function with the ring of two operations as its first argument. Those that programs are written with are known
+/// to the compiler.
+macro_rules! over {
+    ([$plus:expr, $times:expr], $function:path, $type:ty, $($arg:expr),*) => {{
+        let zero = $plus.identity(<$type>::DTYPE).expect("the sum of a semiring has an identity");
+        let zero = <$type>::from_scalar(zero);
+        match ($plus, $times) {
+            (BinaryOp::Add, BinaryOp::Mul) => $function(Arithmetic, $($arg),*),
+            (BinaryOp::Min, BinaryOp::Add) => $function(Paths::<$type, true>(zero), $($arg),*),
+            (BinaryOp::Max, BinaryOp::Add) => $function(Paths::<$type, false>(zero), $($arg),*),
+            (plus, times) => $function(Pair { plus, times, zero }, $($arg),*),
+        }
+    }};
+}
+pub(super) use over;
+
 /// Two operations that are looked up for every element: any semiring, and slow.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<T> {
-    plus: BinaryOp,
-    times: BinaryOp,
-    zero: T,
-}
-
-impl<T: Value> Pair<T> {
-    pub(super) fn new(plus: BinaryOp, times: BinaryOp) -> Pair<T> {
-        let zero = plus.identity(T::DTYPE).expect("the sum of a semiring has an identity");
-        Pair { plus, times, zero: T::from_scalar(zero) }
-    }
+    pub(super) plus: BinaryOp,
+    pub(super) times: BinaryOp,
+    pub(super) zero: T,
 }
 
 impl<T: Value> Ring<T> for Pair<T> {
@@ -115,7 +147,8 @@ struct Target<T> {
 }
 
 impl<T: Value> Csr<T> {
-    /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read.
+    /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read. May copy up to 32 columns
+    /// of B at a time.
     ///
     /// # Panics
     /// If the shapes disagree.
@@ -124,7 +157,8 @@ impl<T: Value> Csr<T> {
     }
 
     /// `C ⊕= A · B` over a semiring. What A does not store is the identity of `plus` and must annihilate `times`, as
-    /// infinity does for min and plus. Slow: the operations are looked up for every element.
+    /// infinity does for min and plus. Other operations than (+, ×), (min, +) and (max, +) are slow: they are looked up for
+    /// every element.
     ///
     /// # Panics
     /// If the shapes disagree, or if `plus` has no identity.
@@ -135,10 +169,10 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        forward_product(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], forward_product, T, self, T::ONE, b, c, is_first);
     }
 
-    /// `C += alpha · Aᵀ · B` without ever making Aᵀ.
+    /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
     ///
     /// # Panics
     /// If the shapes disagree.
@@ -163,7 +197,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        backward_product(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], backward_product, T, self, T::ONE, b, c, is_first);
     }
 }
 
@@ -324,11 +358,15 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
         // row. Both have N columns, by the caller's promise.
         unsafe {
             let mut sums = if is_first { [ring.zero(); N] } else { load::<T, N>(c.source(), row) };
-            for (&column, &value) in indices.iter().zip(values) {
+            let first = a.pattern.starts[row];
+            for (place, (&column, &value)) in indices.iter().zip(values).enumerate() {
+                if let Some(&next) = a.pattern.indices.get(first + place + AHEAD_ROWS) {
+                    prefetch_row::<T, N>(b.first.wrapping_offset(next as isize * b.row_stride));
+                }
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = b.first.offset(column as isize * b.row_stride);
-                for lane in 0..N {
-                    sums[lane] = ring.plus(sums[lane], ring.times(value, *line.add(lane)));
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum = ring.plus(*sum, ring.times(value, *line.add(lane)));
                 }
             }
             store(c, row, sums);
@@ -338,6 +376,9 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
 
 /// Elements ahead that are fetched for later: what a vector of some megabytes takes to answer.
 const AHEAD: usize = 32;
+
+/// The same for rows of several elements, of which fewer fit into what the machine can wait for.
+const AHEAD_ROWS: usize = 8;
 
 /// One row times one column.
 ///
@@ -369,6 +410,12 @@ unsafe fn dot_row<T: Value, R: Ring<T>>(
         }
     }
     sum
+}
+
+/// Asks for the N elements from here on.
+#[inline(always)]
+fn prefetch_row<T, const N: usize>(first: *const T) {
+    (0..N).step_by((64 / size_of::<T>()).max(1)).for_each(|lane| prefetch(first.wrapping_add(lane)));
 }
 
 /// Asks for memory that will be read soon. Nothing happens if there is none.
@@ -472,11 +519,16 @@ unsafe fn backward_body<T: Value, R: Ring<T>, const N: usize>(
         // C. Both have N columns, by the caller's promise.
         unsafe {
             let factors = load::<T, N>(b, row);
-            for (&column, &value) in indices.iter().zip(values) {
+            let first = a.pattern.starts[row];
+            for (place, (&column, &value)) in indices.iter().zip(values).enumerate() {
+                let ahead = if N == 1 { AHEAD } else { AHEAD_ROWS };
+                if let Some(&next) = a.pattern.indices.get(first + place + ahead) {
+                    prefetch_row::<T, N>(c.first.wrapping_offset(next as isize * c.row_stride));
+                }
                 let value = if is_scaled { ring.times(alpha, value) } else { value };
                 let line = c.first.offset(column as isize * c.row_stride);
-                for lane in 0..N {
-                    *line.add(lane) = ring.plus(*line.add(lane), ring.times(value, factors[lane]));
+                for (lane, &factor) in factors.iter().enumerate() {
+                    *line.add(lane) = ring.plus(*line.add(lane), ring.times(value, factor));
                 }
             }
         }

@@ -16,9 +16,20 @@ const LANES: usize = 16;
 /// # Panics
 /// If the shapes disagree.
 pub fn sampled<T: Value>(pattern: &Pattern, a: MatrixRef<'_, T>, b: MatrixRef<'_, T>) -> Csr<T> {
+    let mut values = vec![T::ZERO; pattern.nnz()];
+    sampled_into(pattern, a, b, &mut values);
+    Csr { pattern: pattern.clone(), values }
+}
+
+/// Adds `A · B` to one value per place of a pattern, see [`sampled`]. Cutting the inner extent at multiples of 128 changes
+/// no bit. A matrix B whose columns do not lie side by side is copied, 128 rows at a time.
+///
+/// # Panics
+/// If the shapes disagree.
+pub fn sampled_into<T: Value>(pattern: &Pattern, a: MatrixRef<'_, T>, b: MatrixRef<'_, T>, values: &mut [T]) {
     assert_eq!(a.columns(), b.rows(), "the inner extents of a product");
     assert_eq!([a.rows(), b.columns()], pattern.shape(), "the shape of a product");
-    let mut values = vec![T::ZERO; pattern.nnz()];
+    assert_eq!(values.len(), pattern.nnz(), "one value per place");
     let (mut a_row, mut b_columns) = (Vec::new(), Vec::new());
     for from in (0..a.columns()).step_by(BLOCK) {
         let len = BLOCK.min(a.columns() - from);
@@ -49,7 +60,6 @@ pub fn sampled<T: Value>(pattern: &Pattern, a: MatrixRef<'_, T>, b: MatrixRef<'_
             unsafe { add_dots(line, b_first, b_stride, columns, &mut values[places]) };
         }
     }
-    Csr { pattern: pattern.clone(), values }
 }
 
 /// Copies rows `from..from + len` so that columns lie side by side.

@@ -1,7 +1,7 @@
 //! Products and sums of two sparse matrices. Products go row by row (Gustavson): each row of A says which rows of B,
 //! scaled, add up to a row of the result, in a dense line that stays in cache.
 
-use super::product::{Arithmetic, Pair, Ring};
+use super::product::{Arithmetic, Pair, Paths, Ring, over, prefetch};
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixMut;
 use crate::op::BinaryOp;
@@ -27,7 +27,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        product_into(Pair::new(plus, times), self, T::ONE, b, c, is_first);
+        over!([plus, times], product_into, T, self, T::ONE, b, c, is_first);
     }
 
     /// `A · B`, sparse. A place where terms meet is stored even if they cancel.
@@ -43,7 +43,7 @@ impl<T: Value> Csr<T> {
     /// # Panics
     /// If the inner extents disagree, or if `plus` has no identity.
     pub fn multiply_over(&self, [plus, times]: [BinaryOp; 2], b: &Csr<T>) -> Csr<T> {
-        product(Pair::new(plus, times), self, b)
+        over!([plus, times], product, T, self, b)
     }
 
     /// `A + B`: stored where one of them is.
@@ -122,7 +122,15 @@ fn add_row<T: Value, R: Ring<T>, const IS_MARKED: bool>(
     assert!(!IS_MARKED || marks.len() == line.len(), "a mark per place");
     let is_scaled = alpha != T::ONE;
     let (indices, values) = a.row(row);
-    for (&k, &value) in indices.iter().zip(values) {
+    for (place, (&k, &value)) in indices.iter().zip(values).enumerate() {
+        // Rows of B are far apart: ask for the beginning of the next one, from where the machine goes on by itself.
+        if let Some(&next) = indices.get(place + 1) {
+            let start = b.pattern.starts[next as usize];
+            for line in 0..4 {
+                prefetch(b.pattern.indices.as_ptr().wrapping_add(start + line * 16));
+                prefetch(b.values.as_ptr().wrapping_add(start + line * (64 / size_of::<T>())));
+            }
+        }
         let value = if is_scaled { ring.times(alpha, value) } else { value };
         let (columns, factors) = b.row(k as usize);
         let (columns, last_columns) = columns.as_chunks::<4>();

@@ -92,6 +92,13 @@ fn naive<T: Value>(
     Dense { rows: a.rows, columns: b.columns, values }
 }
 
+const RINGS: [[BinaryOp; 2]; 4] = [
+    [BinaryOp::Add, BinaryOp::Mul],
+    [BinaryOp::Min, BinaryOp::Add],
+    [BinaryOp::Max, BinaryOp::Add],
+    [BinaryOp::Max, BinaryOp::Min],
+];
+
 const SUM: [BinaryOp; 2] = [BinaryOp::Add, BinaryOp::Mul];
 
 /// Small integers: floats are exact, so that even sums in another order agree.
@@ -159,15 +166,16 @@ fn check_sparse_dense<T: Value>((a, b, c, layouts, is_first): Case<T>) -> Result
     });
     prop_assert_eq!(&found, &right_expected);
 
-    let ring = [BinaryOp::Max, BinaryOp::Min];
-    let expected = naive(ring, None, &a, &b, old, |i, k, _| !a.at(i, k).is_zero());
-    let found =
-        b.read(layouts[0], |b| c.write(layouts[1], |c| csr.multiply_dense_over(ring, b, c, is_first)));
-    prop_assert_eq!(&found, &expected);
-    let found = b.read(layouts[0], |b| {
-        c.write(layouts[1], |c| transposed.multiply_dense_transposed_over(ring, b, c, is_first))
-    });
-    prop_assert_eq!(&found, &expected);
+    for ring in RINGS {
+        let expected = naive(ring, None, &a, &b, old, |i, k, _| !a.at(i, k).is_zero());
+        let found =
+            b.read(layouts[0], |b| c.write(layouts[1], |c| csr.multiply_dense_over(ring, b, c, is_first)));
+        prop_assert_eq!(&found, &expected);
+        let found = b.read(layouts[0], |b| {
+            c.write(layouts[1], |c| transposed.multiply_dense_transposed_over(ring, b, c, is_first))
+        });
+        prop_assert_eq!(&found, &expected);
+    }
     Ok(())
 }
 
@@ -193,10 +201,15 @@ fn check_sparse_sparse<T: Value>((a, b, c, layouts, is_first): Case<T>) -> Resul
         }
     }
 
-    let ring = [BinaryOp::Max, BinaryOp::Min];
-    let expected = naive(ring, None, &a, &b, old, is_stored);
-    let found = c.write(layouts[0], |c| a.csr().multiply_into_over(ring, &b.csr(), c, is_first));
-    prop_assert_eq!(&found, &expected);
+    for ring in RINGS {
+        let expected = naive(ring, None, &a, &b, old, is_stored);
+        let found = c.write(layouts[0], |c| a.csr().multiply_into_over(ring, &b.csr(), c, is_first));
+        prop_assert_eq!(&found, &expected);
+        let expected = naive(ring, None, &a, &b, None, is_stored);
+        let product = a.csr().multiply_over(ring, &b.csr());
+        let stored = expected.read(0, |expected| product.pattern().gather_dense(expected));
+        prop_assert_eq!(product.values(), stored);
+    }
     Ok(())
 }
 
@@ -421,6 +434,14 @@ fn large_products_have_the_bits_of_the_naive_ones() {
         let exact = product.read(0, |product| pattern.gather_dense(product));
         let first = a.read(0, |a| dense.read(0, |b| sampled(&pattern, a, b)));
         assert!(first.values().iter().zip(&exact).all(|(x, y)| (x - y).abs() <= 1e-13 * y.abs()));
+        let mut values = vec![0.0; pattern.nnz()];
+        for piece in [0..128, 128..256, 256..k] {
+            let rows = &dense.values[piece.start * n..piece.end * n];
+            let columns = MatrixRef::new(&a.values, piece.start, [m, piece.len()], [k as isize, 1]).unwrap();
+            let rows = MatrixRef::from_rows(rows, piece.len(), n).unwrap();
+            sampled_into(&pattern, columns, rows, &mut values);
+        }
+        assert_eq!(values, first.values());
         for layout in 1..4 {
             assert_eq!(a.read(layout, |a| dense.read(layout, |b| sampled(&pattern, a, b))), first);
         }

@@ -19,6 +19,10 @@ pub trait Value: sealed::Sealed + Copy + Debug + PartialEq + Send + Sync + 'stat
     fn add(self, other: Self) -> Self;
     /// The product.
     fn mul(self, other: Self) -> Self;
+    /// The smaller one; NaN when one is.
+    fn lesser(self, other: Self) -> Self;
+    /// The larger one; NaN when one is.
+    fn greater(self, other: Self) -> Self;
     /// Any operation, its result as an element of the same type.
     fn binary(self, op: BinaryOp, other: Self) -> Self;
     /// True when all bits are zero: a negative zero is an element worth storing.
@@ -55,27 +59,25 @@ macro_rules! value {
                 $mul(self, other)
             }
 
+            // The first one if it is NaN, as scalars have it.
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            fn lesser(self, other: Self) -> Self {
+                if self != self || self < other { self } else { other }
+            }
+
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            fn greater(self, other: Self) -> Self {
+                if self != self || self > other { self } else { other }
+            }
+
             fn binary(self, op: BinaryOp, other: Self) -> Self {
                 match op {
                     BinaryOp::Add => self.add(other),
                     BinaryOp::Mul => self.mul(other),
-                    // The first one if it is NaN, as scalars have it.
-                    #[allow(clippy::eq_op)]
-                    BinaryOp::Min => {
-                        if self != self || self < other {
-                            self
-                        } else {
-                            other
-                        }
-                    }
-                    #[allow(clippy::eq_op)]
-                    BinaryOp::Max => {
-                        if self != self || self > other {
-                            self
-                        } else {
-                            other
-                        }
-                    }
+                    BinaryOp::Min => self.lesser(other),
+                    BinaryOp::Max => self.greater(other),
                     _ => Self::from_scalar(self.to_scalar().binary(op, other.to_scalar())),
                 }
             }
