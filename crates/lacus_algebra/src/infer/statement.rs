@@ -288,6 +288,7 @@ fn names(expr: &Expr, all: &mut BTreeSet<String>) {
             for subscript in subscripts {
                 match subscript {
                     Subscript::At(at) => names(at, all),
+                    Subscript::New => {}
                     Subscript::Range(start, stop, step) => {
                         [start, stop, step].into_iter().flatten().for_each(|bound| names(bound, all));
                     }
