@@ -333,7 +333,7 @@ class LazyArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         raise TypeError("a lazy array has no elements yet: call its .compute()")
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> LazyArray:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return call_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -413,9 +413,10 @@ def _node_or_none(value: Any) -> Node | None:
 
 
 def _binary(name: str, a: Any, b: Any) -> LazyArray:
+    """An operator; Python asks the other side, and says so, where this one has no answer."""
     left, right = _node_or_none(a), _node_or_none(b)
     if left is None or right is None:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     return LazyArray._of(ex.binary(name, left, right))
 
 
