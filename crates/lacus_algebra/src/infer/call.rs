@@ -181,7 +181,7 @@ impl<'a> Infer<'a> {
             } else {
                 let facts = value.facts;
                 let value = self.materialize(value, argument.value.span)?;
-                match value.as_slot() {
+                match value.as_slot(&self.program.slots) {
                     Some(slot) => Binding::Variable { slot, facts, loops: self.loops, owned: false },
                     None => Binding::Element(value),
                 }

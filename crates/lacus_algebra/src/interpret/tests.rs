@@ -233,3 +233,12 @@ fn none_adds_an_axis() {
     check_x("x = sum(A, axis=1)[:, None] @ v[None, 0:2]", F64, &[2, 2], &[6.0, -12.0, 15.0, -30.0]);
     check_x("x = sum(v)[None]", F64, &[1], &[2.0]);
 }
+
+#[test]
+fn the_beginning_of_an_array_is_not_the_array() {
+    check_x("x = v[0:2]", F64, &[2], &[1.0, -2.0]);
+    check_x("x = A[:, :1]", F64, &[2, 1], &[1.0, 4.0]);
+    check_x("x = sum(v[:2])", F64, &[], &[-1.0]);
+    check_x("x[i] = v[0:2][i]", F64, &[2], &[1.0, -2.0]);
+    check_x("def f(y) = sum(y)\nx = f(v[:2])", F64, &[], &[-1.0]);
+}
