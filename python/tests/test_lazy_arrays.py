@@ -145,7 +145,7 @@ def test_random_trees_equal_numpy(rng: np.random.Generator) -> None:
         lambda a: abs(a * 0.5),
         lambda a: np.tanh(a + 0.0),
         lambda a: a.sum(axis=0) if a.ndim == 2 else a * 2,
-        lambda a: a[..., ::-1],
+        lambda a: a[..., ::-1] if a.ndim else a * 3,
         lambda a: a[::2] if a.ndim else a + 1,
         lambda a: (a + 0).max(axis=-1, keepdims=True) if a.ndim and a.size else a + 1,
         lambda a: a[..., None] * 1 if a.ndim < 3 else a * 1,
