@@ -51,7 +51,7 @@ _BINARY: Final = {
 _FLOATING: Final = ("exp", "log", "sqrt", "tanh", "sigmoid")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """An array that is not computed yet."""
 

@@ -36,7 +36,7 @@ use crate::sparse::Sparse;
 /// A tensor that a program loads.
 enum Source<'a> {
     /// Of the caller's, wherever and however it lies in memory.
-    Dense(TensorRef<'a>),
+    Dense(Box<TensorRef<'a>>),
     Sparse(Arc<SparseTensor>),
     /// A tensor of a table that stays at one version, by its name there.
     Stored(Arc<Table>, String),
@@ -226,7 +226,7 @@ enum Held<'py> {
 impl Held<'_> {
     fn source(&self) -> PyResult<Source<'_>> {
         Ok(match self {
-            Held::Array(array, dtype) => Source::Dense(tensor_ref(array, *dtype)?),
+            Held::Array(array, dtype) => Source::Dense(Box::new(tensor_ref(array, *dtype)?)),
             Held::Sparse(tensor) => Source::Sparse(Arc::clone(tensor)),
             Held::Stored(table, name) => Source::Stored(Arc::clone(table), name.clone()),
         })

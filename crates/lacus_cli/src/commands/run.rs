@@ -22,7 +22,7 @@ use crate::output::{Bar, count, few};
 
 /// A tensor that a program loads.
 enum Source<'a> {
-    Dense(TensorRef<'a>),
+    Dense(Box<TensorRef<'a>>),
     Sparse(&'a SparseTensor),
     /// A tensor of the dataset as it was at the start, by its name.
     Stored(String),
@@ -169,7 +169,7 @@ fn sources<'a>(
     for (name, file) in files {
         for entry in file.entries() {
             let source = match entry.value() {
-                FileValue::Dense(tensor) => Source::Dense(tensor),
+                FileValue::Dense(tensor) => Source::Dense(Box::new(tensor)),
                 FileValue::Sparse(tensor) => Source::Sparse(tensor),
             };
             sources.insert(name.clone(), source);
