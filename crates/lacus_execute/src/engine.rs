@@ -18,7 +18,7 @@ use lacus_algebra::expr::Slot;
 use lacus_algebra::{Known, Made, ProgramPlan, TaskGraph, TaskId};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -73,7 +73,7 @@ struct State {
     memory: Memory,
     report: Report,
     /// Copies of tiles on other sites than their own: by tile and site.
-    copies: HashMap<(u64, u32), ()>,
+    copies: HashSet<(u64, u32)>,
     part: Part,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
             state: Mutex::new(State {
                 memory: Memory::new(budget),
                 report: Report { budget_bytes: budget, workers, ..Report::default() },
-                copies: HashMap::new(),
+                copies: HashSet::new(),
                 part: Part::default(),
             }),
             wake: Condvar::new(),
@@ -149,6 +149,15 @@ impl<'a> Engine<'a> {
             memory_bytes: state.memory.held(),
             peak_bytes: state.memory.peak,
             ..state.report
+        }
+    }
+
+    /// A tile goes to a site, unless it has been there.
+    pub(crate) fn count_move(&self, name: u64, site: u32, floats: u64, dtype: DType) {
+        let mut state = self.lock();
+        if self.counts_moves && state.copies.insert((name, site)) {
+            state.report.moved_floats += u128::from(floats);
+            state.report.moved_bytes += u128::from(floats) * dtype.size_bytes() as u128;
         }
     }
 
@@ -210,15 +219,18 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Does all units of a graph. `tiles` has the tile of each task.
+    /// Does all units of a graph. `tiles` has the tile of each task, and `names` what it is known as where moves are
+    /// counted.
     pub(crate) fn run(
         &self,
         graph: &TaskGraph,
         units: &Units,
         tiles: &[TileId],
+        names: &[u64],
         known: &Known,
     ) -> Result<(), ExecuteError> {
-        let job = Job { engine: self, graph, units, tiles, known, needs: self.needs(graph, units, tiles)? };
+        let job =
+            Job { engine: self, graph, units, tiles, names, known, needs: self.needs(graph, units, tiles)? };
         {
             let mut state = self.lock();
             for (task, &id) in tiles.iter().enumerate() {
@@ -388,6 +400,8 @@ struct Job<'e, 'a> {
     graph: &'e TaskGraph,
     units: &'e Units,
     tiles: &'e [TileId],
+    /// What tiles are known as where moves are counted.
+    names: &'e [u64],
     known: &'e Known,
     needs: Vec<u64>,
 }
@@ -654,16 +668,11 @@ impl Job<'_, '_> {
     }
 
     fn count_moves(&self, site: u32, inputs: &[TaskId]) {
-        let mut state = self.engine.lock();
         for &input in inputs {
-            let Some(from) = self.graph.task(input) else { continue };
-            let id = self.tiles[input as usize] as u64;
-            if from.site != site && state.copies.insert((id, site), ()).is_none() {
-                let floats = self.graph.floats(self.engine.plan, input);
-                let size = self.engine.plan.network.value(from.value).dtype.size_bytes() as u64;
-                state.report.moved_floats += u128::from(floats);
-                state.report.moved_bytes += u128::from(floats * size);
-            }
+            let Some(from) = self.graph.task(input).filter(|from| from.site != site) else { continue };
+            let floats = self.graph.floats(self.engine.plan, input);
+            let dtype = self.engine.plan.network.value(from.value).dtype;
+            self.engine.count_move(self.names[input as usize], site, floats, dtype);
         }
     }
 

@@ -35,6 +35,9 @@ pub(crate) struct Flow<'e, 'a> {
     depth: usize,
     /// Values whose tiles are made in memory of the caller.
     in_place: HashSet<Slot>,
+    /// Which tile is which for those who count moves: one that a loop carries on is another one in the next round.
+    names: HashMap<(Slot, u32), u64>,
+    next_name: u64,
 }
 
 impl<'e, 'a> Flow<'e, 'a> {
@@ -57,6 +60,8 @@ impl<'e, 'a> Flow<'e, 'a> {
             allowed: rounds,
             depth: 0,
             in_place,
+            names: HashMap::new(),
+            next_name: 0,
         }
     }
 
@@ -98,13 +103,13 @@ impl<'e, 'a> Flow<'e, 'a> {
             Some((rounds, carried)) => {
                 done = rounds;
                 for (slot, tiles) in carried {
-                    self.bind(slot, tiles);
+                    self.bind(slot, slot, tiles);
                 }
             }
             None => {
                 for carried in &node.carried {
                     let tiles = self.tiles_of(carried.enter)?;
-                    self.bind(carried.inside, tiles);
+                    self.bind(carried.inside, carried.enter, tiles);
                 }
             }
         }
@@ -137,10 +142,15 @@ impl<'e, 'a> Flow<'e, 'a> {
             for carried in &node.carried {
                 let tiles = self.tiles_of(carried.next)?;
                 tiles.iter().for_each(|&tile| self.engine.keep(tile));
-                next.push((carried.inside, tiles));
+                let names: Vec<u64> =
+                    (0..tiles.len() as u32).map(|tile| self.name(carried.next, tile)).collect();
+                next.push((carried.inside, carried.next, tiles, names));
             }
-            for (inside, tiles) in next {
-                self.bind(inside, tiles.clone());
+            for (inside, from, tiles, names) in next {
+                self.carry(inside, from, &names);
+                for (at, &tile) in tiles.iter().enumerate() {
+                    self.put((inside, at as u32), tile);
+                }
                 tiles.iter().for_each(|&tile| self.engine.release(tile));
             }
             done += 1;
@@ -159,10 +169,47 @@ impl<'e, 'a> Flow<'e, 'a> {
         Ok(())
     }
 
-    /// Gives tiles to a value, which keeps them.
-    fn bind(&mut self, value: Slot, tiles: Vec<TileId>) {
+    /// Gives tiles of one value to another, which keeps them.
+    fn bind(&mut self, value: Slot, from: Slot, tiles: Vec<TileId>) {
+        let names: Vec<u64> = (0..tiles.len() as u32).map(|tile| self.name(from, tile)).collect();
+        self.carry(value, from, &names);
         for (at, tile) in tiles.into_iter().enumerate() {
             self.put((value, at as u32), tile);
+        }
+    }
+
+    fn fresh_name(&mut self) -> u64 {
+        self.next_name += 1;
+        self.next_name
+    }
+
+    /// What a tile is known as.
+    fn name(&mut self, value: Slot, tile: u32) -> u64 {
+        match self.names.get(&(value, tile)) {
+            Some(&name) => name,
+            None => {
+                let name = self.fresh_name();
+                self.names.insert((value, tile), name);
+                name
+            }
+        }
+    }
+
+    /// Tiles go to where the loop has them.
+    fn carry(&mut self, inside: Slot, from: Slot, names: &[u64]) {
+        let plan = self.engine.plan;
+        let home = |slot: Slot, tile: usize| {
+            plan.placed.get(&slot).and_then(|placed| placed.homes.get(tile)).copied()
+        };
+        for (tile, &name) in names.iter().enumerate() {
+            if let (Some(to), Some(at)) = (home(inside, tile), home(from, tile))
+                && to != at
+            {
+                let floats = plan.tiles(inside).shape(&plan.tiles(inside).coordinates(tile)).iter().product();
+                self.engine.count_move(name, to, floats, plan.network.value(inside).dtype);
+            }
+            let fresh = self.fresh_name();
+            self.names.insert((inside, tile as u32), fresh);
         }
     }
 
@@ -248,9 +295,21 @@ impl<'e, 'a> Flow<'e, 'a> {
             });
         }
         going_on.iter().for_each(|(_, task)| self.engine.keep(tiles[*task as usize]));
-        self.engine.run(graph, units, &tiles, known)?;
+        let mut names = Vec::new();
+        if self.engine.counts_moves {
+            for task in graph.tasks() {
+                names.push(match task.kind {
+                    TaskKind::Load | TaskKind::Given => self.name(task.value, task.tile),
+                    _ => self.fresh_name(),
+                });
+            }
+        }
+        self.engine.run(graph, units, &tiles, &names, known)?;
         for (key, task) in going_on {
             let tile = tiles[task as usize];
+            if let Some(&name) = names.get(task as usize) {
+                self.names.insert(key, name);
+            }
             self.put(key, tile);
             self.engine.release(tile);
         }
