@@ -9,51 +9,34 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
 use lacus_algebra::expr::{CheckedProgram, Step, StepNode};
 use lacus_algebra::{
-    AlgebraError, Array, ExplainOptions, Functions, Inputs, Limits, Problem, TensorType, check,
-    explain_program as explain_text, interpret, parse,
+    AlgebraError, ExplainOptions, Functions, Inputs, Problem, TensorType, check,
+    explain_program as explain_text, parse,
 };
-use lacus_layout::{Value, Wish};
-use lacus_table::{Put, Read, Table, TableError, WriteOptions};
-use lacus_tensor::{DType, Index, Scalar, Shape, SparseTensor, Tensor, TensorRef};
+use lacus_execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
+use lacus_layout::Wish;
+use lacus_table::{Table, TableError, WriteOptions};
+use lacus_tensor::{DType, Shape, SparseTensor, Tensor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use serde_json::Value as Json;
 
 use crate::array::{into_array, tensor_ref};
 use crate::convert::{WishArguments, dtype, json, shape, tuple};
 use crate::dataset::Dataset;
-use crate::errors::{invalid, raise, raise_algebra};
+use crate::errors::{invalid, of_kind, raise, raise_algebra};
 use crate::handle::Handle;
 use crate::runtime::{Interrupt, run_aside};
 use crate::sparse::Sparse;
-
-/// A tensor that a program loads.
-enum Source<'a> {
-    /// Of the caller's, wherever and however it lies in memory.
-    Dense(Box<TensorRef<'a>>),
-    Sparse(Arc<SparseTensor>),
-    /// A tensor of a table that stays at one version, by its name there.
-    Stored(Arc<Table>, String),
-}
-
-/// Where a saved tensor goes in the dataset.
-struct Target {
-    name: String,
-    wish: Wish,
-    metadata: Option<Json>,
-}
 
 /// What is to be run.
 struct Request<'a> {
     text: &'a str,
     program: &'a CheckedProgram,
-    sources: BTreeMap<String, Source<'a>>,
+    sources: BTreeMap<String, Input<'a>>,
     /// What is stored, by the name it is saved as. The rest goes back to the caller.
     targets: BTreeMap<String, Target>,
     memory_bytes: Option<u64>,
@@ -66,23 +49,12 @@ struct Request<'a> {
     cancel: Arc<AtomicBool>,
 }
 
-/// How far a run is.
-struct Progress {
-    tasks_done: u64,
-    tasks: u64,
-    /// Floating-point operations so far.
-    operations: f64,
-    bytes_read: u64,
-    memory_bytes: u64,
-    spilled_bytes: u64,
-}
-
-type ProgressFn = Box<dyn Fn(&Progress) + Send + Sync>;
+type ProgressFn = Box<dyn Fn(&Report) + Send + Sync>;
 
 /// A value that goes back to the caller.
 enum Made {
     Dense(Tensor),
-    #[expect(dead_code, reason = "the reference interpreter has dense arrays only")]
+    #[expect(dead_code, reason = "results are dense so far")]
     Sparse(SparseTensor),
 }
 
@@ -95,105 +67,43 @@ struct Finished {
     report: Report,
 }
 
-/// What it took.
-#[derive(Default)]
-struct Report {
-    seconds: f64,
-    tasks: u64,
-    operations: f64,
-    bytes_read: u64,
-    peak_memory_bytes: u64,
-    spilled_bytes: u64,
-}
-
-/// Why it was not.
-enum Failure {
-    Algebra(AlgebraError),
-    Table(TableError),
-    /// NaN in a tensor of this name, where there must be none.
-    Nan(String),
-}
-
-impl From<AlgebraError> for Failure {
-    fn from(error: AlgebraError) -> Failure {
-        Failure::Algebra(error)
+/// The exception for a run that failed.
+fn raised(py: Python<'_>, failure: &ExecuteError) -> PyErr {
+    match failure {
+        ExecuteError::Algebra(error) => raise_algebra(py, error),
+        ExecuteError::Cancelled => raise(py, &TableError::Cancelled),
+        failure => of_kind(py, failure.kind(), failure.to_string()),
     }
 }
 
-impl From<TableError> for Failure {
-    fn from(error: TableError) -> Failure {
-        Failure::Table(error)
+/// Runs a program and stores what is to be stored, as one version.
+async fn run(
+    request: Request<'_>,
+    into: Option<(&mut Table, &WriteOptions)>,
+) -> Result<Finished, ExecuteError> {
+    let Request {
+        program, sources, targets, memory_bytes, workers, spill, forbid_nan, progress, cancel, ..
+    } = request;
+    let inputs: BTreeMap<String, Input<'_>> = sources;
+    let watch = progress.map(|tell| {
+        let watch: Arc<lacus_execute::Watch> = Arc::new(move |report: &Report| tell(report));
+        watch
+    });
+    let options = RunOptions {
+        memory_bytes,
+        workers,
+        spill,
+        forbid_nan,
+        cancel: Some(cancel),
+        watch,
+        ..RunOptions::default()
+    };
+    let (finished, version) = run_into(program, &inputs, into, targets, &options).await?;
+    let mut made = BTreeMap::new();
+    for (name, window) in finished.made {
+        made.insert(name, Made::Dense(window.into_tensor().map_err(ExecuteError::from)?));
     }
-}
-
-impl Failure {
-    fn raise(&self, py: Python<'_>) -> PyErr {
-        match self {
-            Failure::Algebra(error) => raise_algebra(py, error),
-            Failure::Table(error) => raise(py, error),
-            Failure::Nan(name) => {
-                invalid(py, format!("{name:?}: a result has NaN, which the program is run to refuse"))
-            }
-        }
-    }
-}
-
-/// Runs a program and stores what is to be stored, as one version. **The backing**: this is what a faster engine replaces.
-/// The reference interpreter knows no budget, no workers, and no checkpoints.
-async fn run(request: Request<'_>, into: Option<(&mut Table, &WriteOptions)>) -> Result<Finished, Failure> {
-    let start = Instant::now();
-    let _ = (&request.text, request.memory_bytes, request.workers, &request.spill, request.checkpoint_every);
-    let mut finished = Finished::default();
-    let mut inputs = BTreeMap::new();
-    for (name, source) in &request.sources {
-        let tensor = match source {
-            Source::Dense(tensor) => tensor.to_tensor(),
-            Source::Sparse(tensor) => tensor.to_dense().map_err(AlgebraError::from)?,
-            Source::Stored(table, stored) => match table.read(stored, &[] as &[Index]).await? {
-                Read::Dense(tensor) => tensor,
-                Read::Sparse(tensor) => tensor.to_dense().map_err(AlgebraError::from)?,
-            },
-        };
-        finished.report.bytes_read += tensor.bytes().len() as u64;
-        // Types that are not computed with were refused when the program was checked.
-        inputs.extend(Array::from_tensor(&tensor).map(|array| (name.clone(), array)));
-    }
-    let outcome = interpret(request.program, &inputs, Limits::default())?;
-    if request.cancel.load(Ordering::Relaxed) {
-        return Err(TableError::Cancelled.into());
-    }
-    let mut stored = Vec::new();
-    for (name, array) in outcome.saved {
-        let is_nan =
-            |item: &Scalar| matches!(item, Scalar::F32(_) | Scalar::F64(_)) && item.to_f64().is_nan();
-        if request.forbid_nan && array.items().iter().any(is_nan) {
-            return Err(Failure::Nan(name));
-        }
-        let tensor = array.to_tensor()?;
-        match request.targets.get(&name) {
-            Some(target) => stored.push((target, tensor)),
-            None => {
-                finished.made.insert(name, Made::Dense(tensor));
-            }
-        }
-    }
-    if let Some((table, options)) = into {
-        let puts = stored.iter().map(|(target, tensor)| Put {
-            name: target.name.clone(),
-            value: Value::Dense(tensor.as_ref()),
-            wish: target.wish.clone(),
-            metadata: target.metadata.clone(),
-        });
-        finished.version = Some(table.put(puts.collect(), options).await?);
-    }
-    finished.report.seconds = start.elapsed().as_secs_f64();
-    finished.report.tasks = request.program.steps().len() as u64;
-    if let Some(tell) = &request.progress {
-        let Report { tasks, operations, bytes_read, peak_memory_bytes, spilled_bytes, .. } = finished.report;
-        let memory_bytes = peak_memory_bytes;
-        tell(&Progress { tasks_done: tasks, tasks, operations, bytes_read, memory_bytes, spilled_bytes });
-    }
-    Ok(finished)
+    Ok(Finished { made, version, report: finished.report })
 }
 
 /// Types and shapes by name.
@@ -224,11 +134,11 @@ enum Held<'py> {
 }
 
 impl Held<'_> {
-    fn source(&self) -> PyResult<Source<'_>> {
+    fn source(&self) -> PyResult<Input<'_>> {
         Ok(match self {
-            Held::Array(array, dtype) => Source::Dense(Box::new(tensor_ref(array, *dtype)?)),
-            Held::Sparse(tensor) => Source::Sparse(Arc::clone(tensor)),
-            Held::Stored(table, name) => Source::Stored(Arc::clone(table), name.clone()),
+            Held::Array(array, dtype) => Input::from(tensor_ref(array, *dtype)?),
+            Held::Sparse(tensor) => Input::Sparse(Arc::clone(tensor)),
+            Held::Stored(table, name) => Input::Stored(Arc::clone(table), name.clone()),
         })
     }
 
@@ -360,7 +270,7 @@ pub(crate) fn run_program<'py>(
     };
     let finished = match done {
         Ok(Ok(finished)) => finished,
-        Ok(Err(failure)) => return Err(failure.raise(py)),
+        Ok(Err(failure)) => return Err(raised(py, &failure)),
         Err(error) => return Err(raise(py, &error)),
     };
     let made = PyDict::new(py);
@@ -436,16 +346,10 @@ fn explained(py: Python<'_>, error: &AlgebraError, known: &[String]) -> PyErr {
 
 /// Tells a Python function. One that fails must not end the run.
 fn progress(listener: Py<PyAny>) -> ProgressFn {
-    Box::new(move |now: &Progress| {
+    Box::new(move |now: &Report| {
         Python::attach(|py| {
-            let told = (
-                now.tasks_done,
-                now.tasks,
-                now.operations,
-                now.bytes_read,
-                now.memory_bytes,
-                now.spilled_bytes,
-            );
+            let told =
+                (now.done, now.planned, now.operations, now.read_bytes, now.memory_bytes, now.spilled_bytes);
             let _ = listener.call1(py, told);
         });
     })
@@ -453,12 +357,14 @@ fn progress(listener: Py<PyAny>) -> ProgressFn {
 
 fn report<'py>(py: Python<'py>, report: &Report, version: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("seconds", report.seconds)?;
-    dict.set_item("tasks", report.tasks)?;
+    dict.set_item("seconds", report.secs)?;
+    dict.set_item("tasks", report.done)?;
     dict.set_item("operations", report.operations)?;
-    dict.set_item("bytes_read", report.bytes_read)?;
-    dict.set_item("peak_memory_bytes", report.peak_memory_bytes)?;
+    dict.set_item("bytes_read", report.read_bytes)?;
+    dict.set_item("peak_memory_bytes", report.peak_bytes)?;
     dict.set_item("spilled_bytes", report.spilled_bytes)?;
+    dict.set_item("rounds", report.rounds)?;
+    dict.set_item("workers", report.workers)?;
     dict.set_item("version", version)?;
     Ok(dict)
 }

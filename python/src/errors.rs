@@ -67,6 +67,11 @@ pub(crate) fn raise_algebra(py: Python<'_>, error: &AlgebraError) -> PyErr {
     exception(py, class_name(error.kind(), false), error.to_string())
 }
 
+/// The exception of a kind with this message.
+pub(crate) fn of_kind(py: Python<'_>, kind: ErrorKind, message: String) -> PyErr {
+    exception(py, class_name(kind, false), message)
+}
+
 /// `NotFoundError` with this message.
 pub(crate) fn not_found(py: Python<'_>, message: impl Into<String>) -> PyErr {
     exception(py, class_name(ErrorKind::NotFound, false), message.into())

@@ -131,6 +131,13 @@ impl Bar {
         }))
     }
 
+    /// Says something in front of the bar.
+    pub(crate) fn say(&self, text: &str) {
+        if let Some(shown) = &self.shown {
+            shown.0.set_message(text.to_owned());
+        }
+    }
+
     /// So far.
     pub(crate) fn set(&self, done_bytes: u64, total_bytes: u64) {
         if let Some(shown) = &self.shown {

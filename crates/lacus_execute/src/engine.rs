@@ -89,8 +89,6 @@ struct Part {
     front: u32,
     is_done: Vec<bool>,
     error: Option<ExecuteError>,
-    /// Units up to here have had their inputs asked for.
-    asked: u32,
 }
 
 impl<'a> Engine<'a> {

@@ -19,11 +19,17 @@ use tokio::runtime::Handle;
 #[derive(Clone)]
 pub enum Input<'a> {
     /// Of the caller's, wherever and however it lies in memory.
-    Dense(TensorRef<'a>),
+    Dense(Box<TensorRef<'a>>),
     /// Its nonzeros.
     Sparse(Arc<SparseTensor>),
     /// A tensor of a table that stays at one version, by its name there.
     Stored(Arc<Table>, String),
+}
+
+impl<'a> From<TensorRef<'a>> for Input<'a> {
+    fn from(tensor: TensorRef<'a>) -> Input<'a> {
+        Input::Dense(Box::new(tensor))
+    }
 }
 
 /// Tiles with fewer nonzeros than this part of their elements are sparse.

@@ -44,6 +44,6 @@ pub use input::Input;
 pub use limits::{default_memory_bytes, default_workers};
 pub use output::{Store, Target};
 pub use report::Report;
-pub use run::{Finished, LANES, RunOptions, plan_run, run, run_plan};
+pub use run::{Finished, LANES, RunOptions, plan_run, run, run_into, run_plan};
 pub use tile::{SparseTile, Tile};
 pub use window::Window;

@@ -226,12 +226,6 @@ impl Memory {
         self.drop_or_idle(id)
     }
 
-    /// A tile is pinned no more.
-    pub(crate) fn unpin(&mut self, id: TileId) -> Option<Aside> {
-        self.entry(id).pins -= 1;
-        self.drop_or_idle(id)
-    }
-
     /// A tile is to outlive the units of now, or not any longer.
     pub(crate) fn keep(&mut self, id: TileId) {
         self.entry(id).keeps += 1;

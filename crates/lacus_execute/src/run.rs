@@ -3,15 +3,16 @@
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
 use crate::flow::{Flow, Rounds};
-use crate::input::{Input, InputTiles};
+use crate::input::{Input, InputTiles, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{ResultTiles, Store};
+use crate::output::{ResultTiles, Store, Target};
 use crate::report::Report;
 use crate::spill::Spill;
 use crate::window::Window;
 use lacus_algebra::expr::{CheckedProgram, Slot};
 use lacus_algebra::{Machine, Made, PlanOptions, ProgramPlan, Tiling, lower, plan_network};
+use lacus_table::{Table, WriteOptions};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,16 +102,82 @@ pub fn plan_run(
     Ok(plan_network(network, tiling, &options)?)
 }
 
+/// Runs a program and stores what it saves under the names of `targets`, all as one version, with what fixes its bits in the
+/// metadata of each; what has no target comes back. In a transaction that is open already it all stays in there. When it
+/// fails, nothing is stored.
+pub async fn run_into(
+    program: &CheckedProgram,
+    inputs: &BTreeMap<String, Input<'_>>,
+    into: Option<(&mut Table, &WriteOptions)>,
+    targets: BTreeMap<String, Target>,
+    options: &RunOptions,
+) -> Result<(Finished, Option<u64>), ExecuteError> {
+    let Some((table, write)) = into.filter(|_| !targets.is_empty()) else {
+        return Ok((aside(|| run(program, inputs, None, options))?, None));
+    };
+    let is_ours = !table.in_transaction();
+    if is_ours {
+        table.begin().map_err(stored)?;
+    }
+    let names: Vec<String> = targets.values().map(|target| target.name.clone()).collect();
+    let mut store = Store { table, options: write, targets };
+    let done = aside(|| run(program, inputs, Some(&mut store), options));
+    let Store { table, .. } = store;
+    let finished = match done {
+        Ok(finished) => finished,
+        Err(error) => {
+            if is_ours {
+                table.abandon().await;
+            }
+            return Err(error);
+        }
+    };
+    if !is_ours {
+        return Ok((finished, None));
+    }
+    let detail = json!({"tensors": names});
+    let version = table.finish("RUN", detail, None, write).await.map_err(stored)?;
+    Ok((finished, Some(version)))
+}
+
+/// Does work that blocks on a thread of its own, from where a runtime may be waited for.
+fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let runtime = tokio::runtime::Handle::try_current().ok();
+    let join = || {
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+                work()
+            });
+            worker.join()
+        })
+    };
+    match lacus_io::blocking(join) {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
 /// Runs a program on its inputs. Results that have a target are written to the table's open transaction (the caller
 /// finishes or abandons it); the others are handed back. Blocks; call it outside of the runtime's own threads, or where
 /// blocking is allowed.
 pub fn run(
     program: &CheckedProgram,
     inputs: &BTreeMap<String, Input<'_>>,
-    store: Option<&mut Store<'_>>,
+    mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
     let plan = plan_run(program, inputs, options)?;
+    if let Some(store) = &mut store {
+        let mut facts = fixed_by(&plan);
+        facts["program"] = plan.network.source.clone().into();
+        for target in store.targets.values_mut() {
+            let metadata = target.metadata.get_or_insert_with(|| json!({}));
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.insert("lacus.run".to_owned(), facts.clone());
+            }
+        }
+    }
     run_plan(&plan, inputs, store, options)
 }
 

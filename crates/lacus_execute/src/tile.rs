@@ -30,13 +30,12 @@ pub enum SparseTile {
 macro_rules! with_csr {
     ($tile:expr, $csr:ident => $body:expr) => {
         match $tile {
-            $crate::tile::SparseTile::I64($csr) => $body,
-            $crate::tile::SparseTile::F32($csr) => $body,
-            $crate::tile::SparseTile::F64($csr) => $body,
+            SparseTile::I64($csr) => $body,
+            SparseTile::F32($csr) => $body,
+            SparseTile::F64($csr) => $body,
         }
     };
 }
-pub(crate) use with_csr;
 
 impl SparseTile {
     /// The type of its elements.

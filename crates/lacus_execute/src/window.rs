@@ -7,7 +7,7 @@
 //! ```
 
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
-use lacus_tensor::{Buffer, DType, Element, Scalar, Shape, Tensor, TensorRef};
+use lacus_tensor::{Buffer, DType, Element, Scalar, Shape, Tensor, TensorError, TensorRef};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -28,7 +28,7 @@ pub struct Window {
 }
 
 /// A dense tile that one task is writing.
-pub struct WindowMut(Window);
+pub(crate) struct WindowMut(Window);
 
 // SAFETY: the memory is owned by `owner`, which may be sent and shared; it is read only while windows to it exist,
 // except through the one `WindowMut` of each part of it.
@@ -39,7 +39,7 @@ unsafe impl Sync for Window {}
 /// A buffer whose parts are written through windows.
 struct Shared {
     first: NonNull<u8>,
-    _buffer: Buffer,
+    buffer: Buffer,
 }
 
 // SAFETY: the pointer is into the buffer, which may be sent and shared.
@@ -51,7 +51,7 @@ impl Shared {
     fn new(mut buffer: Buffer) -> Shared {
         // An empty buffer has no first element, and nobody asks for it.
         let first = NonNull::new(buffer.as_mut_ptr()).unwrap_or(NonNull::dangling());
-        Shared { first, _buffer: buffer }
+        Shared { first, buffer }
     }
 }
 
@@ -90,6 +90,25 @@ impl Window {
         let shared = Shared::new(buffer);
         let (first, strides) = (shared.first, c_strides(&shape));
         Window { first, dtype, shape, strides, owner: Arc::new(shared) }
+    }
+
+    /// As a tensor that owns its elements; copied only if somebody else looks at them.
+    pub fn into_tensor(self) -> Result<Tensor, TensorError> {
+        let whole = self.into_contiguous();
+        let shape = Shape::new(whole.shape.iter().map(|&n| n as u64).collect::<Vec<_>>())?;
+        let bytes = whole.len() * whole.dtype.size_bytes();
+        let (dtype, first) = (whole.dtype, whole.first);
+        let copied = |window: &Window| Buffer::from_slice(window.bytes().unwrap_or_default());
+        let Window { owner, shape: dims, strides, .. } = whole;
+        let buffer = match owner.downcast::<Shared>() {
+            Ok(shared) => match Arc::try_unwrap(shared) {
+                Ok(shared) if shared.buffer.len() == bytes => shared.buffer,
+                Ok(shared) => copied(&Window { first, dtype, shape: dims, strides, owner: Arc::new(shared) }),
+                Err(shared) => copied(&Window { first, dtype, shape: dims, strides, owner: shared }),
+            },
+            Err(owner) => copied(&Window { first, dtype, shape: dims, strides, owner }),
+        };
+        Tensor::new(dtype, shape, buffer)
     }
 
     /// The type of its elements.
@@ -214,13 +233,13 @@ impl Window {
 
 impl WindowMut {
     /// Fresh memory of arbitrary contents, for a task that writes all of it.
-    pub fn for_overwrite(dtype: DType, shape: &[usize]) -> WindowMut {
+    pub(crate) fn for_overwrite(dtype: DType, shape: &[usize]) -> WindowMut {
         let bytes = shape.iter().product::<usize>() * dtype.size_bytes();
         WindowMut(Window::of_buffer(dtype, shape.to_vec(), Buffer::for_overwrite(bytes)))
     }
 
     /// Fresh zeros.
-    pub fn zeroed(dtype: DType, shape: &[usize]) -> WindowMut {
+    pub(crate) fn zeroed(dtype: DType, shape: &[usize]) -> WindowMut {
         let bytes = shape.iter().product::<usize>() * dtype.size_bytes();
         WindowMut(Window::of_buffer(dtype, shape.to_vec(), Buffer::zeroed(bytes)))
     }
@@ -234,7 +253,7 @@ impl WindowMut {
     }
 
     /// Written: from now on it is only read.
-    pub fn freeze(self) -> Window {
+    pub(crate) fn freeze(self) -> Window {
         self.0
     }
 
@@ -257,7 +276,7 @@ impl WindowMut {
     }
 
     /// Its elements as a slice, if they follow one another.
-    pub fn slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+    pub(crate) fn slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         let fits = size_of::<T>() == self.0.dtype.size_bytes();
         // SAFETY: as many elements follow one another, and nobody else has them.
         (fits && self.0.is_contiguous())
@@ -265,7 +284,7 @@ impl WindowMut {
     }
 
     /// Its bytes, if its elements follow one another.
-    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         // SAFETY: as many bytes follow one another, and nobody else has them.
         self.0.is_contiguous().then(|| unsafe {
             std::slice::from_raw_parts_mut(self.0.first.as_ptr(), self.0.len() * self.0.dtype.size_bytes())
@@ -287,7 +306,7 @@ impl WindowMut {
     }
 
     /// Takes the elements of a tile of the same shape and type. Panics if it has another.
-    pub fn copy_from(&mut self, from: &Window) {
+    pub(crate) fn copy_from(&mut self, from: &Window) {
         assert!(from.shape == self.0.shape && from.dtype == self.0.dtype, "tiles are alike");
         let size = self.0.dtype.size_bytes();
         let rank = self.0.shape.len();

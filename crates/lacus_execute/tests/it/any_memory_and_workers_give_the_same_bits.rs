@@ -25,7 +25,7 @@ fn bits(options: &RunOptions) -> Result<(BTreeMap<String, Vec<u8>>, lacus_execut
         Inputs::new().with("A", DType::F64, a.shape().clone()).with("B", DType::F64, b.shape().clone());
     let program = check(&parse(PROGRAM).unwrap(), &types, &Functions::new()).unwrap();
     let inputs =
-        [("A".to_owned(), Input::Dense(a.as_ref())), ("B".to_owned(), Input::Dense(b.as_ref()))].into();
+        [("A".to_owned(), Input::from(a.as_ref())), ("B".to_owned(), Input::from(b.as_ref()))].into();
     let done = run(&program, &inputs, None, options)?;
     let bytes = done.made.iter().map(|(name, window)| (name.clone(), window.bytes().unwrap().to_vec()));
     Ok((bytes.collect(), done.report))

@@ -17,7 +17,7 @@ pub(crate) fn run_one(text: &str, options: &RunOptions) -> Finished {
     let tensors: BTreeMap<String, Tensor> =
         inputs().1.into_iter().map(|(name, array)| (name, array.to_tensor().unwrap())).collect();
     let given: BTreeMap<String, Input<'_>> =
-        tensors.iter().map(|(name, tensor)| (name.clone(), Input::Dense(tensor.as_ref()))).collect();
+        tensors.iter().map(|(name, tensor)| (name.clone(), Input::from(tensor.as_ref()))).collect();
     run(&program, &given, None, options).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
@@ -66,7 +66,7 @@ fn on_several_sites_and_what_moves_is_what_was_planned() {
             let tensors: BTreeMap<String, Tensor> =
                 inputs().1.into_iter().map(|(name, array)| (name, array.to_tensor().unwrap())).collect();
             let given =
-                tensors.iter().map(|(name, tensor)| (name.clone(), Input::Dense(tensor.as_ref()))).collect();
+                tensors.iter().map(|(name, tensor)| (name.clone(), Input::from(tensor.as_ref()))).collect();
             let plan = lacus_execute::plan_run(&checked(text), &given, &options).unwrap();
             assert_eq!(
                 (report.moved_floats, report.moved_bytes),
