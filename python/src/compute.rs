@@ -34,7 +34,6 @@ use crate::sparse::Sparse;
 
 /// What is to be run.
 struct Request<'a> {
-    text: &'a str,
     program: &'a CheckedProgram,
     sources: BTreeMap<String, Input<'a>>,
     /// What is stored, by the name it is saved as. The rest goes back to the caller.
@@ -244,7 +243,6 @@ pub(crate) fn run_program<'py>(
     let stored: Vec<String> = wanted.values().map(|target| target.name.clone()).collect();
     let cancel = Arc::new(AtomicBool::new(false));
     let mut request = Request {
-        text,
         program: &program,
         sources: BTreeMap::new(),
         targets: wanted,

@@ -44,6 +44,8 @@ pub(crate) trait Loads: Sync {
 pub(crate) trait Results: Sync {
     /// The memory in which a tile of a result is to be made, if the result is one array of the caller's.
     fn window(&self, value: Slot, tile: u32) -> Option<(Window, Vec<usize>, Vec<usize>)>;
+    /// The name that a value is saved as, if it is.
+    fn name(&self, value: Slot) -> Option<&str>;
     /// Takes a tile of the result of a name.
     fn accept(&self, name: &str, value: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError>;
 }
@@ -129,6 +131,11 @@ impl<'a> Engine<'a> {
             wake: Condvar::new(),
             began: Instant::now(),
         }
+    }
+
+    /// What people know a value as.
+    fn name(&self, value: Slot) -> &str {
+        self.results.name(value).unwrap_or(&self.plan.network.value(value).name)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -419,7 +426,7 @@ impl Job<'_, '_> {
                 let task = self.graph.task(self.units.all[unit as usize].task);
                 let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
                 let coordinates = self.engine.plan.tiles(value).coordinates(tile as usize);
-                error.in_tile(&self.engine.plan.network.value(value).name, coordinates)
+                error.in_tile(self.engine.name(value), coordinates)
             });
             self.finish(unit, done);
         }
@@ -587,7 +594,7 @@ impl Job<'_, '_> {
         }
         let window = out.freeze();
         if unit.is_last && engine.forbid_nan {
-            check_numbers(&window, &value.name, &plan.tiles(task.value), task.tile)?;
+            check_numbers(&window, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
         }
         {
             let mut state = engine.lock();
@@ -692,7 +699,7 @@ impl Job<'_, '_> {
                 for &task in &self.units.all[position as usize].inputs {
                     let id = self.tiles[task as usize];
                     let Some(origin) = self.origin(task) else { continue };
-                    if matches!(state.memory.entry(id).place, Place::Away) {
+                    if state.memory.is_away(id) {
                         next = Some((position, id, origin));
                         break 'units;
                     }

@@ -45,7 +45,7 @@ pub enum ExecuteError {
     },
 
     /// A result that is not a number, where those are forbidden.
-    #[error("{value} is not a number at {at:?} (tile {tile:?})")]
+    #[error("{value:?}: NaN at {at:?} (tile {tile:?}), which the program is run to refuse")]
     NotANumber {
         /// The name of the value.
         value: String,

@@ -107,6 +107,12 @@ impl Memory {
         }
     }
 
+    /// True when a tile is nowhere in memory and nobody brings it. A tile that is gone is not away.
+    pub(crate) fn is_away(&self, id: TileId) -> bool {
+        let entry = self.entries.get(id).and_then(Option::as_ref);
+        entry.is_some_and(|entry| matches!(entry.place, Place::Away))
+    }
+
     /// Bytes in memory.
     pub(crate) fn held(&self) -> u64 {
         self.held

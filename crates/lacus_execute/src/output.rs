@@ -45,6 +45,8 @@ pub(crate) struct ResultTiles<'a, 't> {
     by_name: BTreeMap<String, Saved>,
     /// The first name that each value is saved as, for values whose tiles are made in place.
     in_place: HashMap<Slot, String>,
+    /// A name that each value is saved as.
+    names: HashMap<Slot, String>,
     store: Option<Mutex<&'a mut Store<'t>>>,
     runtime: Option<Handle>,
 }
@@ -105,7 +107,8 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let stored_as = target.map(|target| target.name.clone());
             by_name.insert(name.clone(), Saved { tiles, whole, stored_as });
         }
-        Ok(ResultTiles { by_name, in_place, store: store.map(Mutex::new), runtime })
+        let names = all.into_iter().map(|(name, slot)| (slot, name)).collect();
+        Ok(ResultTiles { by_name, in_place, names, store: store.map(Mutex::new), runtime })
     }
 
     /// Bytes of memory that results take while the program runs.
@@ -201,6 +204,10 @@ impl Results for ResultTiles<'_, '_> {
         let saved = self.by_name.get(self.in_place.get(&value)?)?;
         let (starts, shape) = bounds(&saved.tiles, tile);
         Some((saved.whole.clone()?, starts, shape))
+    }
+
+    fn name(&self, value: Slot) -> Option<&str> {
+        self.names.get(&value).map(String::as_str)
     }
 
     fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
