@@ -16,7 +16,7 @@ use lacus_algebra::{
     AlgebraError, ExplainOptions, Functions, Inputs, Problem, TensorType, check,
     explain_program as explain_text, parse,
 };
-use lacus_execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
+use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, run_into};
 use lacus_layout::Wish;
 use lacus_table::{Table, TableError, WriteOptions};
 use lacus_tensor::{DType, Shape, SparseTensor, Tensor};
@@ -51,16 +51,15 @@ struct Request<'a> {
 type ProgressFn = Box<dyn Fn(&Report) + Send + Sync>;
 
 /// A value that goes back to the caller.
-enum Made {
+enum Value {
     Dense(Tensor),
-    #[expect(dead_code, reason = "results are dense so far")]
     Sparse(SparseTensor),
 }
 
 /// What was run.
 #[derive(Default)]
 struct Finished {
-    made: BTreeMap<String, Made>,
+    made: BTreeMap<String, Value>,
     /// The version that the stored tensors are in.
     version: Option<u64>,
     report: Report,
@@ -99,8 +98,12 @@ async fn run(
     };
     let (finished, version) = run_into(program, &inputs, into, targets, &options).await?;
     let mut made = BTreeMap::new();
-    for (name, window) in finished.made {
-        made.insert(name, Made::Dense(window.into_tensor().map_err(ExecuteError::from)?));
+    for (name, value) in finished.made {
+        let value = match value {
+            Made::Dense(window) => Value::Dense(window.into_tensor().map_err(ExecuteError::from)?),
+            Made::Sparse(sparse) => Value::Sparse(sparse),
+        };
+        made.insert(name, value);
     }
     Ok(Finished { made, version, report: finished.report })
 }
@@ -274,8 +277,8 @@ pub(crate) fn run_program<'py>(
     let made = PyDict::new(py);
     for (name, value) in finished.made {
         let value = match value {
-            Made::Dense(tensor) => into_array(py, tensor)?,
-            Made::Sparse(tensor) => Bound::new(py, Sparse::new(tensor))?.into_any(),
+            Value::Dense(tensor) => into_array(py, tensor)?,
+            Value::Sparse(tensor) => Bound::new(py, Sparse::new(tensor))?.into_any(),
         };
         made.set_item(name, value)?;
     }

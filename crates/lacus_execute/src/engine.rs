@@ -10,6 +10,7 @@ use crate::error::ExecuteError;
 use crate::form::{Bench, Form, combine};
 use crate::memory::{Entry, Memory, Place, Room, TileId};
 use crate::report::Report;
+use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
 use crate::units::{Doing, Units, reads_one_tile_each};
@@ -65,6 +66,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) watch: Option<&'a Watch>,
     forms: HashMap<Slot, Form>,
     is_plain: HashMap<Slot, bool>,
+    /// Values that can stay sparse.
+    sparse: Densities,
     spill: Spill,
     state: Mutex<State>,
     wake: Condvar,
@@ -102,12 +105,13 @@ impl<'a> Engine<'a> {
         workers: usize,
         budget: u64,
         spill: Spill,
+        sparse: Densities,
     ) -> Engine<'a> {
         let mut forms = HashMap::new();
         let mut is_plain = HashMap::new();
         for at in plan.network.running() {
             let operator = &plan.network.operators[at];
-            forms.insert(operator.output, Form::of(plan, at));
+            forms.insert(operator.output, Form::of(plan, at, &|slot| sparse.contains_key(&slot)));
             is_plain.insert(operator.output, reads_one_tile_each(plan, operator));
         }
         Engine {
@@ -121,6 +125,7 @@ impl<'a> Engine<'a> {
             watch: None,
             forms,
             is_plain,
+            sparse,
             spill,
             state: Mutex::new(State {
                 memory: Memory::new(budget),
@@ -199,6 +204,23 @@ impl<'a> Engine<'a> {
     /// A tile that a unit is going to make.
     pub(crate) fn add_made(&self, bytes: u64) -> TileId {
         self.lock().memory.add(Entry::new(Place::Away, bytes, false))
+    }
+
+    /// Bytes that the tile of a value is expected to take.
+    pub(crate) fn tile_bytes(&self, value: Slot, tile: u32) -> u64 {
+        let own = self.plan.tiles(value);
+        let floats: u64 = own.shape(&own.coordinates(tile as usize)).iter().product();
+        match self.sparse.get(&value) {
+            // Nonzeros are not spread evenly.
+            Some(&density) => {
+                let all: f64 = own.dims.iter().map(|&n| n as f64).product();
+                let share = floats as f64 / all.max(1.0);
+                (2.0 * share * sparse_bytes(&self.plan.network, value, density)) as u64
+                    + 8 * own.blocks[0]
+                    + 64
+            }
+            None => floats * self.plan.network.value(value).dtype.size_bytes() as u64,
+        }
     }
 
     /// Brings a tile here and hands it out; for conditions and for what is saved outside of units.
@@ -334,7 +356,7 @@ impl<'a> Engine<'a> {
         }
         let aside = self.lock().memory.entry(id).aside.clone();
         let brought = match (&aside, origin) {
-            (Some(aside), _) => self.spill.get(aside).map(Tile::Dense),
+            (Some(aside), _) => self.spill.get(aside),
             (None, Some((value, tile))) => self.loads.load(value, tile),
             (None, None) => Err(ExecuteError::Internal { what: "a tile that nobody made".to_owned() }),
         };
@@ -375,10 +397,7 @@ impl<'a> Engine<'a> {
                 }
                 Room::Spill(id, tile) => {
                     drop(state);
-                    let put = match &tile {
-                        Tile::Dense(window) => self.spill.put(window),
-                        Tile::Sparse(sparse) => self.spill.put(&sparse.to_dense()),
-                    };
+                    let put = self.spill.put(&tile);
                     state = self.lock();
                     match put {
                         Ok(aside) => {
@@ -548,89 +567,116 @@ impl Job<'_, '_> {
             return Ok(());
         }
         let id = self.tiles[unit.task as usize];
-        let value = plan.network.value(task.value);
-        let mut out = match unit.is_first {
-            true => self.begin(unit.task, value.dtype, number)?,
-            false => {
-                // It may have been put aside since the step before.
-                let tile = self.take_back(id, number)?;
-                match tile {
-                    // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
-                    Tile::Dense(window) => unsafe { WindowMut::resume(window) },
-                    Tile::Sparse(_) => {
-                        return Err(ExecuteError::Internal {
-                            what: "a sparse tile that is being made".to_owned(),
-                        });
-                    }
-                }
-            }
-        };
+        let name = || engine.name(task.value).to_owned();
         let Some(form) = engine.forms.get(&task.value) else {
-            return Err(ExecuteError::Internal { what: format!("nobody makes '{}'", value.name) });
+            return Err(ExecuteError::Internal { what: format!("nobody makes '{}'", name()) });
         };
         let operator = &plan.network.operators[form.operator];
-        let mut operations = 0.0;
-        match unit.doing {
-            Doing::Combine => {
-                let contribution = found.first().map(|(_, tile)| tile.dense().into_owned());
-                if let Some(contribution) = contribution {
-                    match unit.is_first {
-                        true => out.copy_from(&contribution),
-                        false => combine(operator, &mut out, &contribution)?,
+        let tiles: Vec<(Slot, u32, Tile)> = found
+            .into_iter()
+            .filter_map(|(from, tile)| self.graph.task(from).map(|from| (from.value, from.tile, tile)))
+            .collect();
+        let before = match unit.is_first {
+            true => None,
+            // It may have been put aside since the step before.
+            false => Some(self.take_back(id, number)?),
+        };
+        let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
+        let is_sparse = engine.sparse.contains_key(&task.value);
+        if is_sparse && unit.is_first {
+            self.reserve(id, number)?;
+        }
+        // What can stay sparse is tried first, and gives back what was there if it cannot.
+        let tried = match unit.doing {
+            _ if !is_sparse => Err(before),
+            Doing::Combine => match (&before, &tiles[..]) {
+                (None, [(.., tile @ Tile::Sparse(_))]) => Ok(tile.clone()),
+                (Some(Tile::Sparse(a)), [(.., Tile::Sparse(b))]) => a.add(b).map(Tile::Sparse).ok_or(before),
+                _ => Err(before),
+            },
+            _ if form.is_product() => form.run_sparse_product(&mut bench, &unit.step, before)?,
+            _ => form.run_at_nonzeros(&mut bench, &unit.step, before, unit.is_first)?,
+        };
+        let tile = match tried {
+            Ok(tile) => tile,
+            Err(before) => {
+                let mut out = match before {
+                    None if is_sparse => self.fresh(unit.task)?,
+                    None => self.begin(unit.task, number)?,
+                    // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
+                    Some(Tile::Dense(window)) => unsafe { WindowMut::resume(window) },
+                    Some(Tile::Sparse(sparse)) => {
+                        let dense = sparse.to_dense();
+                        // SAFETY: fresh memory.
+                        unsafe { WindowMut::resume(dense) }
                     }
+                };
+                match (unit.doing, tiles.first()) {
+                    (Doing::Combine, Some((.., contribution))) => match unit.is_first {
+                        true => out.copy_from(&contribution.dense()),
+                        false => combine(operator, &mut out, &contribution.dense())?,
+                    },
+                    (Doing::Combine, None) => {}
+                    _ => form.run(&mut bench, &unit.step, &mut out, unit.is_first)?,
                 }
+                Tile::Dense(out.freeze())
             }
-            _ => {
-                let tiles: Vec<(Slot, u32, Tile)> = found
-                    .into_iter()
-                    .filter_map(|(from, tile)| {
-                        self.graph.task(from).map(|from| (from.value, from.tile, tile))
-                    })
-                    .collect();
-                let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
-                form.run(&mut bench, &unit.step, &mut out, unit.is_first)?;
-                operations = form.operations(&unit.step);
-            }
+        };
+        if unit.is_last
+            && engine.forbid_nan
+            && let Tile::Dense(window) = &tile
+        {
+            check_numbers(window, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
         }
-        let window = out.freeze();
-        if unit.is_last && engine.forbid_nan {
-            check_numbers(&window, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
-        }
+        let operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
         {
             let mut state = engine.lock();
             state.report.operations += operations;
-            state.memory.bring_back(id, Tile::Dense(window));
+            state.memory.bring_back(id, tile);
         }
+        drop(tiles);
         self.release(&unit.inputs);
         Ok(())
     }
 
-    /// The tile of a task that begins.
-    fn begin(&self, task: TaskId, dtype: DType, position: u32) -> Result<WindowMut, ExecuteError> {
-        let engine = self.engine;
-        let Some(found) = self.graph.task(task) else {
-            return Err(ExecuteError::Internal { what: "a task that is not there".to_owned() });
-        };
-        let id = self.tiles[task as usize];
+    /// Room for a tile of which it is only guessed how much it takes.
+    fn reserve(&self, id: TileId, position: u32) -> Result<(), ExecuteError> {
         let bytes = {
-            let mut state = engine.lock();
+            let mut state = self.engine.lock();
             let entry = state.memory.entry(id);
             entry.place = Place::Busy;
             entry.bytes
         };
-        if bytes == 0
-            && let Some((whole, starts, shape)) = engine.results.window(found.value, found.tile)
+        let room = self.engine.make_room(bytes, position, true);
+        room.map_err(|error| {
+            error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() })
+        })
+    }
+
+    /// Memory for the tile of a task.
+    fn fresh(&self, task: TaskId) -> Result<WindowMut, ExecuteError> {
+        let Some(found) = self.graph.task(task) else {
+            return Err(ExecuteError::Internal { what: "a task that is not there".to_owned() });
+        };
+        let tiles = self.engine.plan.tiles(found.value);
+        let shape: Vec<usize> =
+            tiles.shape(&tiles.coordinates(found.tile as usize)).iter().map(|&n| n as usize).collect();
+        Ok(WindowMut::for_overwrite(self.engine.plan.network.value(found.value).dtype, &shape))
+    }
+
+    /// The tile of a task that begins.
+    fn begin(&self, task: TaskId, position: u32) -> Result<WindowMut, ExecuteError> {
+        let id = self.tiles[task as usize];
+        self.reserve(id, position)?;
+        let is_in_place = self.engine.lock().memory.entry(id).bytes == 0;
+        if is_in_place
+            && let Some(found) = self.graph.task(task)
+            && let Some((whole, starts, shape)) = self.engine.results.window(found.value, found.tile)
         {
             // SAFETY: every tile of a result is made by one task, and only this one has begun it.
             return Ok(unsafe { WindowMut::within(&whole, &starts, &shape) });
         }
-        if let Err(error) = engine.make_room(bytes, position, true) {
-            return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-        }
-        let tiles = engine.plan.tiles(found.value);
-        let shape: Vec<usize> =
-            tiles.shape(&tiles.coordinates(found.tile as usize)).iter().map(|&n| n as usize).collect();
-        Ok(WindowMut::for_overwrite(dtype, &shape))
+        self.fresh(task)
     }
 
     /// A tile that was begun, to go on with.
