@@ -8,9 +8,11 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
+from .array import LazyArray, array
 from .branches import Branches, BranchInfo, Tags
 from .column import Column
 from .commit import Commit, LineageStep, Shown
+from .compute import Progress, compute, run
 from .conflict import Conflict
 from .dataset import CompactReport, Dataset, ExtendReport, Summary, create, delete, exists, open
 from .diff import Change, Diff, TensorDiff
@@ -34,6 +36,24 @@ from .exchange import (
     from_safetensors,
     from_table,
     from_webdataset,
+)
+from .functions import (
+    abs,
+    einsum,
+    exp,
+    full,
+    log,
+    maximum,
+    minimum,
+    ones,
+    random,
+    relu,
+    sigmoid,
+    sign,
+    sqrt,
+    tanh,
+    where,
+    zeros,
 )
 from .group import Group
 from .history import HistoryEntry, Merged, Status
@@ -68,6 +88,7 @@ __all__ = [
     "InternalError",
     "InvalidError",
     "LacusError",
+    "LazyArray",
     "LineageStep",
     "Link",
     "MapReport",
@@ -75,6 +96,7 @@ __all__ = [
     "Merged",
     "NotFoundError",
     "OutOfBoundsError",
+    "Progress",
     "Rows",
     "Sample",
     "Shown",
@@ -87,9 +109,14 @@ __all__ = [
     "Transaction",
     "UnavailableError",
     "Writer",
+    "abs",
+    "array",
+    "compute",
     "create",
     "delete",
+    "einsum",
     "exists",
+    "exp",
     "from_coco",
     "from_csv",
     "from_folder",
@@ -97,7 +124,21 @@ __all__ = [
     "from_safetensors",
     "from_table",
     "from_webdataset",
+    "full",
     "link",
+    "log",
+    "maximum",
+    "minimum",
+    "ones",
     "open",
+    "random",
     "read",
+    "relu",
+    "run",
+    "sigmoid",
+    "sign",
+    "sqrt",
+    "tanh",
+    "where",
+    "zeros",
 ]

@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from ._wish import Wish
+from .compute import Options
 
 __all__ = [
     "ColumnInfo",
@@ -17,10 +18,13 @@ __all__ = [
     "Sparse",
     "Tensor",
     "TensorInfo",
+    "check_program",
     "decode_media",
     "delete",
     "exists",
+    "explain_program",
     "probe_media",
+    "run_program",
 ]
 
 _Array = np.ndarray[Any, Any]
@@ -253,3 +257,16 @@ def delete(url: str, options: dict[str, str]) -> None: ...
 
 def probe_media(bytes: bytes) -> tuple[str, str, tuple[int, ...], str]: ...
 def decode_media(bytes: bytes) -> _Array: ...
+
+_Source = Sparse | tuple[_Array, str] | tuple[Dataset, str]
+_Shapes = dict[str, tuple[str, tuple[int, ...]]]
+
+def run_program(
+    text: str,
+    sources: dict[str, _Source],
+    data: Dataset | None,
+    targets: dict[str, tuple[str, Wish, str | None] | None],
+    options: Options,
+) -> tuple[dict[str, _Array | Sparse], list[str], dict[str, Any]]: ...
+def check_program(text: str, shapes: _Shapes) -> dict[str, tuple[str, tuple[int, ...]]]: ...
+def explain_program(text: str, shapes: _Shapes, sites: int, memory: int | None) -> str: ...

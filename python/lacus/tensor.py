@@ -19,6 +19,7 @@ from .errors import InvalidError
 from .sparse import SparseTensor, scalar_or
 
 if TYPE_CHECKING:
+    from .array import LazyArray
     from .dataset import Dataset
 
 __all__ = ["Tensor"]
@@ -177,6 +178,16 @@ class Tensor:
         found = self.read()
         dense: Array = found.todense() if isinstance(found, SparseTensor) else found
         return dense if dtype is None else dense.astype(dtype, copy=False)
+
+    def lazy(self) -> LazyArray:
+        """A lazy array over the tensor as it is now: operators on it say what is to be computed, and later versions do not
+        change it.
+
+        >>> (ds["A"].lazy() @ ds["B"].lazy()).store(ds, "C")
+        """
+        from .array import stored
+
+        return stored(self)
 
     def _sparse_value(self) -> SparseTensor | None:
         return self.read() if self.is_sparse else None

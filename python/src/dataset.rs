@@ -31,6 +31,10 @@ impl Dataset {
     pub(crate) fn over(handle: Handle) -> Dataset {
         Dataset { handle: Arc::new(handle) }
     }
+
+    pub(crate) fn handle(&self) -> Arc<Handle> {
+        Arc::clone(&self.handle)
+    }
 }
 
 fn checked<T>(py: Python<'_>, outcome: Outcome<T>) -> PyResult<T> {

@@ -1,5 +1,6 @@
 //! Errors of the crates as exceptions of `lacus.errors`, chosen by what the caller should do.
 
+use lacus_algebra::AlgebraError;
 use lacus_dataset::DatasetError;
 use lacus_exchange::ExchangeError;
 use lacus_history::{Conflict, HistoryError};
@@ -59,6 +60,16 @@ pub(crate) fn raise_on(py: Python<'_>, name: &str, error: &TableError) -> PyErr 
 /// The exception for a shape, selection or value that is wrong.
 pub(crate) fn raise_tensor(py: Python<'_>, error: &TensorError) -> PyErr {
     exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+}
+
+/// The exception for an error of a program.
+pub(crate) fn raise_algebra(py: Python<'_>, error: &AlgebraError) -> PyErr {
+    exception(py, class_name(error.kind(), false), error.to_string())
+}
+
+/// `NotFoundError` with this message.
+pub(crate) fn not_found(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, class_name(ErrorKind::NotFound, false), message.into())
 }
 
 /// `InvalidError` with this message.

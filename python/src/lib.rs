@@ -28,6 +28,8 @@ mod history;
 
 mod dataset;
 
+mod compute;
+
 use pyo3::prelude::*;
 
 /// What the package calls. Not for anybody else: it may change at any time.
@@ -35,6 +37,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::array::Memory;
+    #[pymodule_export]
+    use crate::compute::{check_program, explain_program, run_program};
     #[pymodule_export]
     use crate::dataset::{Dataset, delete, exists};
     #[pymodule_export]

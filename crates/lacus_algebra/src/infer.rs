@@ -160,11 +160,11 @@ impl Lowered {
         describe(self.body.dtype, &self.dims())
     }
 
-    /// The variable this is, unchanged and whole.
-    fn as_slot(&self) -> Option<Slot> {
+    /// The variable this is, unchanged and whole. A part of it that begins where it begins is not.
+    fn as_slot(&self, slots: &[SlotType]) -> Option<Slot> {
         match &self.body.node {
             ElementNode::Read(slot, at)
-                if at.len() == self.axes.len()
+                if slots[slot.0].dims == self.dims()
                     && at.iter().zip(&self.axes).all(|(at, axis)| at.as_index() == Some(axis.index)) =>
             {
                 Some(*slot)
@@ -230,7 +230,7 @@ impl<'a> Infer<'a> {
     /// Computes an intermediate result now, and reads it from then on.
     fn materialize(&mut self, value: Lowered, span: Span) -> Result<Lowered, AlgebraError> {
         let facts = value.facts;
-        let slot = match value.as_slot() {
+        let slot = match value.as_slot(&self.program.slots) {
             Some(slot) => slot,
             None => {
                 let name = format!("_{}", self.program.slots.len());

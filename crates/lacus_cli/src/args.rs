@@ -172,6 +172,9 @@ pub(crate) enum Command {
     /// Check the store and every byte of the dataset
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Run a tensor program on a dataset
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
     /// Show how a tensor program would be computed, without any data
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
@@ -621,6 +624,59 @@ pub(crate) struct ExplainArgs {
     /// Graphviz instead of text
     #[arg(long)]
     pub dot: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  lacus run pagerank.lac --data ./graph
+  lacus run product.lac --data s3://bucket/data --memory 2GiB --spill /mnt/scratch
+  lacus run score.lac --data ./data --input query=query.npy
+  echo 'save(load(\"A\") @ load(\"B\"), \"C\")' | lacus run - --data ./data
+
+A program loads tensors of the dataset, or of --input, and what it saves becomes
+one version when it has ended; when it fails, nothing is written. The language
+is described in docs/algebra.md; `lacus explain` shows what a program would do.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The program's file; - reads standard input
+    #[arg(value_name = "PROGRAM")]
+    pub program: String,
+    /// The dataset to load from and save into: a directory, s3://…, gs://… or az://…
+    #[arg(long, value_name = "URL", value_hint = ValueHint::DirPath)]
+    pub data: String,
+    /// Memory that tiles may take together, such as 2GiB; half of what there is if not given
+    #[arg(long, value_parser = crate::commands::parse_bytes)]
+    pub memory: Option<u64>,
+    /// Threads; as many as there are cores if not given. The result does not depend on it
+    #[arg(long, value_name = "N", value_parser = parse_workers)]
+    pub workers: Option<usize>,
+    /// A directory for what does not fit into memory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub spill: Option<PathBuf>,
+    /// A file of one tensor that the program loads by this name; can be given several times
+    #[arg(long = "input", value_name = "NAME=FILE", value_parser = parse_input)]
+    pub inputs: Vec<(String, PathBuf)>,
+    /// Fail when a result has NaN
+    #[arg(long)]
+    pub forbid_nan: bool,
+    /// Commit what loops carry every so many rounds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
+    /// Return only when the result is safe against power loss
+    #[arg(long)]
+    pub durable: bool,
+}
+
+fn parse_workers(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("{text:?} is no number of threads from 1"))
+}
+
+fn parse_input(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        _ => Err(format!("{text:?} is not NAME=FILE")),
+    }
 }
 
 const DOCTOR_EXAMPLES: &str = "\

@@ -84,6 +84,11 @@ impl Output {
         self.bar_of(what, "{percent:>3} %  {human_pos} of {human_len} rows  {per_sec}  {eta} left")
     }
 
+    /// A progress bar that counts tasks, on a terminal only.
+    pub(crate) fn tasks(self, what: &str) -> Bar {
+        self.bar_of(what, "{percent:>3} %  {human_pos} of {human_len} tasks  {eta} left")
+    }
+
     fn bar_of(self, what: &str, numbers: &str) -> Bar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return Bar { shown: None };

@@ -16,7 +16,7 @@ impl Infer<'_> {
             ExprNode::Int(value) => Ok(Affine::constant(*value)),
             ExprNode::Name(name) => match self.scope.get(name) {
                 Some(Binding::Element(value)) => {
-                    let slot = value.as_slot();
+                    let slot = value.as_slot(&self.program.slots);
                     match (value.facts.known, slot) {
                         (Some((low, high)), _) if low == high => Ok(Affine::constant(low)),
                         (Some(_), Some(slot)) => Ok(Affine::symbol(Symbol::Slot(slot))),

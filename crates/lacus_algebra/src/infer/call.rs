@@ -17,6 +17,12 @@ pub(super) fn is_built_in(name: &str) -> bool {
     WHOLE_FUNCTIONS.contains(&name)
         || ["where", "pow", "min", "max", "save"].contains(&name)
         || UnaryOp::NAMED.iter().any(|op| op.name() == name)
+        || conversion(name).is_some()
+}
+
+/// The type that a function converts to, if it is one that does.
+fn conversion(name: &str) -> Option<DType> {
+    [DType::Bool, DType::I64, DType::F32, DType::F64].into_iter().find(|dtype| dtype.name() == name)
 }
 
 impl<'a> Infer<'a> {
@@ -90,6 +96,12 @@ impl<'a> Infer<'a> {
         if let Some(op) = UnaryOp::NAMED.into_iter().find(|op| op.name() == name) {
             return match <[Lowered; 1]>::try_from(values) {
                 Ok([a]) => self.unary(op, a, span),
+                Err(_) => self.arguments(name, "1 argument", &count, span),
+            };
+        }
+        if let Some(dtype) = conversion(name) {
+            return match <[Lowered; 1]>::try_from(values) {
+                Ok([a]) => Ok(Lowered { axes: a.axes, body: a.body.convert(dtype), facts: Facts::default() }),
                 Err(_) => self.arguments(name, "1 argument", &count, span),
             };
         }
@@ -169,7 +181,7 @@ impl<'a> Infer<'a> {
             } else {
                 let facts = value.facts;
                 let value = self.materialize(value, argument.value.span)?;
-                match value.as_slot() {
+                match value.as_slot(&self.program.slots) {
                     Some(slot) => Binding::Variable { slot, facts, loops: self.loops, owned: false },
                     None => Binding::Element(value),
                 }

@@ -237,7 +237,7 @@ impl Infer<'_> {
                 let value = self.materialize(value, base.span)?;
                 self.indices = indices;
                 let shape = value.dims();
-                let Some(slot) = value.as_slot() else {
+                let Some(slot) = value.as_slot(&self.program.slots) else {
                     return self.fail(Problem::NeedsIndices { tensor: base.to_string(), shape }, base.span);
                 };
                 if subscripts.len() != shape.len() {

@@ -22,7 +22,7 @@ impl<'a> Infer<'a> {
             StatementNode::Save { value, name } => {
                 let lowered = self.lower(value)?;
                 let lowered = self.materialize(lowered, value.span)?;
-                match lowered.as_slot() {
+                match lowered.as_slot(&self.program.slots) {
                     Some(slot) => self.step(StepNode::Save(slot, name.clone()), span),
                     None => return self.fail(Problem::NotKnown { what: "what is saved".to_owned() }, span),
                 }
@@ -83,7 +83,7 @@ impl<'a> Infer<'a> {
         let slot = match slot {
             Some(slot) => slot,
             // `G = load("G")` names what is there already.
-            None => match lowered.as_slot().filter(|slot| !self.assigned.contains(slot)) {
+            None => match lowered.as_slot(&self.program.slots).filter(|slot| !self.assigned.contains(slot)) {
                 Some(slot) => {
                     self.bind(&target.name, slot, facts, false);
                     return Ok(());
@@ -237,7 +237,7 @@ impl<'a> Infer<'a> {
         let value = self.lower(expr)?;
         let is_bool = value.body.dtype == DType::Bool && value.axes.is_empty();
         let found = value.describe();
-        match self.materialize(value, expr.span)?.as_slot() {
+        match self.materialize(value, expr.span)?.as_slot(&self.program.slots) {
             Some(slot) if is_bool => Ok(slot),
             _ => {
                 let (what, expected) = ("the condition of a loop".to_owned(), "a single bool".to_owned());
@@ -288,6 +288,7 @@ fn names(expr: &Expr, all: &mut BTreeSet<String>) {
             for subscript in subscripts {
                 match subscript {
                     Subscript::At(at) => names(at, all),
+                    Subscript::New => {}
                     Subscript::Range(start, stop, step) => {
                         [start, stop, step].into_iter().flatten().for_each(|bound| names(bound, all));
                     }

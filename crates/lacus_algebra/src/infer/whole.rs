@@ -174,7 +174,8 @@ impl Infer<'_> {
         Lowered { axes: value.axes, body, facts: Facts::default() }
     }
 
-    /// `A[3, 0:10]`, as numpy's basic indexing: positions remove their axis, ranges keep it, missing ones keep all.
+    /// `A[3, None, 0:10]`, as numpy's basic indexing: positions remove their axis, ranges keep it, missing ones keep all,
+    /// `None` adds one.
     #[inline(never)]
     fn slice(
         &mut self,
@@ -184,18 +185,22 @@ impl Infer<'_> {
         span: Span,
     ) -> Result<Lowered, AlgebraError> {
         let shape = value.dims();
-        if subscripts.len() > shape.len() {
-            let (tensor, found) = (base.to_string(), subscripts.len());
+        let found = subscripts.iter().filter(|subscript| **subscript != Subscript::New).count();
+        if found > shape.len() {
+            let tensor = base.to_string();
             return self.fail(Problem::WrongRank { tensor, shape, found }, span);
         }
         let mut kept = Vec::new();
-        for (axis, old) in value.axes.clone().into_iter().enumerate() {
-            let by = match subscripts.get(axis) {
-                None => {
-                    kept.push(old);
-                    continue;
-                }
-                Some(Subscript::At(at)) => {
+        let mut axes = value.axes.clone().into_iter().enumerate();
+        for subscript in subscripts {
+            if *subscript == Subscript::New {
+                kept.push(self.axis(1));
+                continue;
+            }
+            let Some((axis, old)) = axes.next() else { break };
+            let by = match subscript {
+                Subscript::New => continue,
+                Subscript::At(at) => {
                     let mut position = self.affine(at)?;
                     if let Some(from_end) = position.as_constant().filter(|&at| at < 0) {
                         position = Affine::constant(from_end.saturating_add_unsigned(old.extent));
@@ -216,7 +221,7 @@ impl Infer<'_> {
                     }
                     position
                 }
-                Some(Subscript::Range(start, stop, step)) => {
+                Subscript::Range(start, stop, step) => {
                     let (first, step, count) =
                         self.resolve_range(old.extent, [start.as_ref(), stop.as_ref(), step.as_ref()], span)?;
                     let axis = self.axis(count);
@@ -230,6 +235,7 @@ impl Infer<'_> {
                 return self.fail(Problem::NotAffine { reason }, span);
             }
         }
+        kept.extend(axes.map(|(_, axis)| axis));
         // What was known of a single number is not known of a part of something larger.
         Ok(Lowered { axes: kept, body: value.body, facts: Facts::default() })
     }

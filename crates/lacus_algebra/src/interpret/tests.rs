@@ -214,3 +214,31 @@ fn limits_are_kept() {
     check("x = sum(zeros([100000, 100000]))", "20000000000 operations for one array, more than 10000000");
     check("x = zeros([1000, 1000])", "1000000 elements in one array, more than 10000");
 }
+
+#[test]
+fn types_are_converted_when_asked() {
+    check_x("x = float32(v) + F[0]", DType::F32, &[3], &[1.5, -1.5, 3.5]);
+    check_x("x = int64(v / 2)", DType::I64, &[3], &[0.0, -1.0, 1.0]);
+    check_x("x = bool(v - 1)", DType::Bool, &[3], &[0.0, 1.0, 1.0]);
+    check_x("x[i] = float64(M[i]) * N[i]", F64, &[3], &[7.0, 0.0, 9.0]);
+    check_x("x = F + float64(1)", F64, &[2], &[1.5, 2.5]);
+    let error = run("def float32(x) = x", &[]).unwrap_err().to_string();
+    assert!(error.contains("float32"), "{error}");
+}
+
+#[test]
+fn none_adds_an_axis() {
+    check_x("x = w[:, None] + v[None]", F64, &[2, 3], &[11.0, 8.0, 13.0, 21.0, 18.0, 23.0]);
+    check_x("x = A[1, None, ::2]", F64, &[1, 2], &[4.0, 6.0]);
+    check_x("x = sum(A, axis=1)[:, None] @ v[None, 0:2]", F64, &[2, 2], &[6.0, -12.0, 15.0, -30.0]);
+    check_x("x = sum(v)[None]", F64, &[1], &[2.0]);
+}
+
+#[test]
+fn the_beginning_of_an_array_is_not_the_array() {
+    check_x("x = v[0:2]", F64, &[2], &[1.0, -2.0]);
+    check_x("x = A[:, :1]", F64, &[2, 1], &[1.0, 4.0]);
+    check_x("x = sum(v[:2])", F64, &[], &[-1.0]);
+    check_x("x[i] = v[0:2][i]", F64, &[2], &[1.0, -2.0]);
+    check_x("def f(y) = sum(y)\nx = f(v[:2])", F64, &[], &[-1.0]);
+}

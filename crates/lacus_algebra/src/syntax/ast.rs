@@ -175,6 +175,8 @@ pub enum Subscript {
     At(Expr),
     /// `start:stop:step`, each of which may be missing.
     Range(Option<Expr>, Option<Expr>, Option<Expr>),
+    /// `None`: a new axis of extent 1.
+    New,
 }
 
 impl PartialEq for Program {

@@ -12,9 +12,9 @@ use lacus_tensor::{BinaryOp, UnaryOp};
 /// this many levels of the largest frames fit the 2 MiB stack of a thread several times over.
 const MAX_DEPTH: usize = 200;
 
-const KEYWORDS: [&str; 14] = [
+const KEYWORDS: [&str; 15] = [
     "for", "in", "while", "repeat", "until", "def", "return", "if", "and", "or", "not", "true", "false",
-    "inf",
+    "inf", "None",
 ];
 
 /// Reads a program. A statement ends at the end of its line, at a `;`, or where the next one begins; `#` starts
@@ -371,6 +371,9 @@ impl Parser<'_> {
     }
 
     fn subscript(&mut self) -> Result<Subscript, AlgebraError> {
+        if self.take_word("None") {
+            return Ok(Subscript::New);
+        }
         let bound = |parser: &mut Self| {
             let ends = parser.is(":") || parser.is(",") || parser.is("]");
             if ends { Ok(None) } else { parser.expr().map(Some) }

@@ -53,6 +53,7 @@ impl Display for Subscript {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Subscript::At(at) => at.fmt(f),
+            Subscript::New => f.write_str("None"),
             Subscript::Range(start, stop, step) => {
                 if let Some(start) = start {
                     start.fmt(f)?;

@@ -36,7 +36,8 @@ pub(crate) fn run(context: &Context, args: ExplainArgs) -> Result<(), Failure> {
     context.output.result(|| explanation.to_json(), shown)
 }
 
-fn read_program(path: &str) -> Result<String, Failure> {
+/// The text of a program; `-` is standard input.
+pub(super) fn read_program(path: &str) -> Result<String, Failure> {
     let failed = |e: std::io::Error| Failure::file("read", std::path::Path::new(path), &e);
     if path == "-" {
         let mut text = String::new();

@@ -30,6 +30,7 @@ mod put;
 mod restore;
 mod revert;
 mod rm;
+mod run;
 mod show;
 mod status;
 mod tag;
@@ -92,6 +93,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Check(args) => check::run(&context, args).await,
         Command::Compact(args) => compact::run(&context, args).await,
         Command::Doctor(args) => context.stop.or(doctor::run(&context, args)).await,
+        Command::Run(args) => run::run(&context, args).await,
         Command::Explain(args) => explain::run(&context, args),
         Command::Completions(args) => completions::run(&context, args),
     }

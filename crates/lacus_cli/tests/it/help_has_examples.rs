@@ -2,7 +2,7 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 34] = [
     "create",
     "put",
     "get",
@@ -34,6 +34,8 @@ const COMMANDS: [&str; 32] = [
     "check",
     "compact",
     "doctor",
+    "run",
+    "explain",
     "completions",
 ];
 

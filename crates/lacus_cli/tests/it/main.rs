@@ -13,6 +13,7 @@ mod history_refuses_what_cannot_be;
 mod object_stores_work_too;
 mod old_versions_stay_readable;
 mod programs_are_explained;
+mod programs_are_run;
 mod results_are_json_when_asked;
 mod samples_come_in_and_go_out;
 mod slices_are_numpys;

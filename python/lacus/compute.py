@@ -1,0 +1,217 @@
+"""Running programs: text of the language in ``docs/algebra.md``, and what lazy arrays are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from . import _native
+from ._arrays import Array
+from ._display import size_text
+from ._native import Sparse
+from ._program import Given, Stored, written
+from .array import array
+from .dataset import Dataset
+from .errors import InvalidError
+from .sparse import SparseTensor
+from .tensor import Tensor, quoted
+from .writer import parse_size
+
+if TYPE_CHECKING:
+    from ._wish import Wish
+
+__all__ = ["Progress", "compute", "run"]
+
+
+class Options(TypedDict):
+    """How a program is run; the native module expects all of them."""
+
+    memory: int | None
+    workers: int | None
+    spill: str | None
+    forbid_nan: bool
+    checkpoint_every: int | None
+    durable: bool
+    progress: Callable[..., None] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    tasks_done: int
+    tasks: int
+    #: Floating-point operations so far.
+    operations: float
+    bytes_read: int
+    memory_bytes: int
+    spilled_bytes: int
+
+
+def run(
+    program: str,
+    data: Dataset | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    spill: str | os.PathLike[str] | None = None,
+    forbid_nan: bool = False,
+    checkpoint_every: int | None = None,
+    durable: bool = False,
+    progress: Callable[[Progress], None] | bool | None = None,
+) -> dict[str, Tensor | Array | SparseTensor]:
+    """Runs a program and returns what it saves, by name.
+
+    ``load`` takes from `inputs` first, then from `data`, as it was when the run began. ``save`` writes into `data`, all of it
+    as one version when the program has ended, and nothing if it fails; without `data`, arrays are given back.
+
+    Args:
+        program: the text; ``docs/algebra.md`` describes the language.
+        data: the dataset to load from and to save into.
+        inputs: values by name: whatever :func:`lacus.array` takes.
+        memory: bytes that tiles may take together, as in ``"2GiB"``; half of what there is unless told.
+        workers: threads; as many as there are cores unless told. The result does not depend on it.
+        spill: a directory for what does not fit into memory.
+        forbid_nan: fails when a result has NaN.
+        checkpoint_every: commits what loops carry every so many rounds.
+        durable: returns only when what was saved is safe against power loss.
+        progress: called now and then with a :class:`Progress`; True shows a line on the terminal.
+
+    Raises:
+        InvalidError: the program does not fit what it loads; the message has the place in the text.
+        NotFoundError: it loads a tensor that is not there, or uses a name that means nothing.
+
+    >>> lacus.run('A = load("A"); save(A @ A, "squared")', data=ds)["squared"]
+    """
+    if not isinstance(program, str):
+        raise InvalidError(f"program: expected text, found a {type(program).__name__}")
+    if data is not None and not isinstance(data, Dataset):
+        raise InvalidError(f"data: expected a dataset, as lacus.open gives it, found a {type(data).__name__}")
+    sources = {name: _input(name, value) for name, value in _by_name(inputs).items()}
+    chosen = options(memory, workers, spill, forbid_nan, checkpoint_every, durable)
+    made, stored, _ = execute(program, sources, data, {}, chosen, progress)
+    found: dict[str, Any] = {name: made[name] for name in sorted(made)}
+    if data is not None:
+        found.update((name, data[name]) for name in stored)
+    return found
+
+
+def compute(
+    *arrays: Any,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    spill: str | os.PathLike[str] | None = None,
+    forbid_nan: bool = False,
+    progress: Callable[[Progress], None] | bool | None = None,
+) -> tuple[Array | SparseTensor, ...]:
+    """Computes several lazy arrays in one run: what they share is computed once. The options are those of :func:`run`.
+
+    >>> mean, largest = lacus.compute(x.mean(), x.max())
+    """
+    if not arrays:
+        return ()
+    roots = {f"r{k}": array(value)._node for k, value in enumerate(arrays)}
+    text, sources = written(roots)
+    chosen = options(memory, workers, spill, forbid_nan, None, False)
+    made, _, _ = execute(text, sources, None, {}, chosen, progress)
+    return tuple(made[name] for name in roots)
+
+
+def execute(
+    text: str,
+    sources: Mapping[str, Any],
+    data: Dataset | None,
+    targets: dict[str, tuple[str, Wish, str | None] | None],
+    chosen: Options,
+    progress: Callable[[Progress], None] | bool | None,
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """Runs a program: what is given back, the names of what was stored, and what it took."""
+    bar = _Bar() if progress is True else None
+    told = bar if progress is True else progress or None
+    if told is not None:
+        if not callable(told):
+            raise InvalidError(f"progress: expected a function, True, False or None, found {progress!r}")
+        chosen = {**chosen, "progress": lambda *facts: told(Progress(*facts))}
+    handed = {name: _handed(source) for name, source in sources.items()}
+    try:
+        native = None if data is None else data._native
+        made, stored, report = _native.run_program(text, handed, native, targets, chosen)
+    finally:
+        if bar is not None:
+            bar.close()
+    dressed = {name: SparseTensor._of(value) if isinstance(value, Sparse) else value for name, value in made.items()}
+    return dressed, stored, report
+
+
+def options(
+    memory: int | str | None,
+    workers: int | None,
+    spill: str | os.PathLike[str] | None,
+    forbid_nan: bool,
+    checkpoint_every: int | None,
+    durable: bool,
+) -> Options:
+    """The options of a run, checked."""
+    return {
+        "memory": None if memory is None else parse_size(memory, "memory"),
+        "workers": _positive(workers, "workers"),
+        "spill": None if spill is None else os.path.abspath(os.path.expanduser(os.fspath(spill))),
+        "forbid_nan": bool(forbid_nan),
+        "checkpoint_every": _positive(checkpoint_every, "checkpoint_every"),
+        "durable": bool(durable),
+        "progress": None,
+    }
+
+
+def _positive(value: Any, what: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise InvalidError(f"{what}: expected a whole number, found {value!r}") from error
+    if number < 1 or isinstance(value, bool):
+        raise InvalidError(f"{what}: {value!r} is not positive")
+    return number
+
+
+def _handed(source: Given | Stored) -> Any:
+    if isinstance(source, Stored):
+        return source.dataset._native, source.name
+    return source.value if isinstance(source.value, Sparse) else (source.value, source.dtype)
+
+
+def _by_name(inputs: Any) -> Mapping[str, Any]:
+    if inputs is None:
+        return {}
+    if not isinstance(inputs, Mapping):
+        raise InvalidError(f"inputs are given by name, as in {{name: array}}, not as a {type(inputs).__name__}")
+    for name in inputs:
+        if not isinstance(name, str):
+            raise TypeError(f"inputs are addressed by name, not by {type(name).__name__}")
+    return inputs
+
+
+def _input(name: str, value: Any) -> Any:
+    node = array(value, what=f"input {quoted(name)}")._node
+    if node.source is None:
+        raise InvalidError(f"input {quoted(name)} is a lazy array that has to be computed first: call its .compute()")
+    return node.source
+
+
+class _Bar:
+    """A line on the terminal."""
+
+    def __call__(self, now: Progress) -> None:
+        done = f"{now.tasks_done:,} of {now.tasks:,} tasks, {size_text(now.bytes_read)} read"
+        sys.stderr.write(f"\r{done}, {size_text(now.memory_bytes)} in memory, {size_text(now.spilled_bytes)} spilled \x1b[K")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

@@ -1,0 +1,502 @@
+//! Running tensor programs, checking them, and saying how they would be run.
+//!
+//! ```text
+//! run_program ─check_all→ Request (text, program, sources, targets, budget) ─run→ Finished (values, report)
+//! ```
+//!
+//! What computes is in [`run`] alone; everything else here takes Python's values apart and puts them together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use lacus_algebra::expr::{CheckedProgram, Step, StepNode};
+use lacus_algebra::{
+    AlgebraError, Array, ExplainOptions, Functions, Inputs, Limits, Problem, TensorType, check,
+    explain_program as explain_text, interpret, parse,
+};
+use lacus_layout::{Value, Wish};
+use lacus_table::{Put, Read, Table, TableError, WriteOptions};
+use lacus_tensor::{DType, Index, Scalar, Shape, SparseTensor, Tensor, TensorRef};
+use numpy::PyUntypedArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use serde_json::Value as Json;
+
+use crate::array::{into_array, tensor_ref};
+use crate::convert::{WishArguments, dtype, json, shape, tuple};
+use crate::dataset::Dataset;
+use crate::errors::{invalid, raise, raise_algebra};
+use crate::handle::Handle;
+use crate::runtime::{Interrupt, run_aside};
+use crate::sparse::Sparse;
+
+/// A tensor that a program loads.
+enum Source<'a> {
+    /// Of the caller's, wherever and however it lies in memory.
+    Dense(Box<TensorRef<'a>>),
+    Sparse(Arc<SparseTensor>),
+    /// A tensor of a table that stays at one version, by its name there.
+    Stored(Arc<Table>, String),
+}
+
+/// Where a saved tensor goes in the dataset.
+struct Target {
+    name: String,
+    wish: Wish,
+    metadata: Option<Json>,
+}
+
+/// What is to be run.
+struct Request<'a> {
+    text: &'a str,
+    program: &'a CheckedProgram,
+    sources: BTreeMap<String, Source<'a>>,
+    /// What is stored, by the name it is saved as. The rest goes back to the caller.
+    targets: BTreeMap<String, Target>,
+    memory_bytes: Option<u64>,
+    workers: Option<usize>,
+    spill: Option<PathBuf>,
+    forbid_nan: bool,
+    checkpoint_every: Option<u64>,
+    progress: Option<ProgressFn>,
+    /// Set when the caller has had enough.
+    cancel: Arc<AtomicBool>,
+}
+
+/// How far a run is.
+struct Progress {
+    tasks_done: u64,
+    tasks: u64,
+    /// Floating-point operations so far.
+    operations: f64,
+    bytes_read: u64,
+    memory_bytes: u64,
+    spilled_bytes: u64,
+}
+
+type ProgressFn = Box<dyn Fn(&Progress) + Send + Sync>;
+
+/// A value that goes back to the caller.
+enum Made {
+    Dense(Tensor),
+    #[expect(dead_code, reason = "the reference interpreter has dense arrays only")]
+    Sparse(SparseTensor),
+}
+
+/// What was run.
+#[derive(Default)]
+struct Finished {
+    made: BTreeMap<String, Made>,
+    /// The version that the stored tensors are in.
+    version: Option<u64>,
+    report: Report,
+}
+
+/// What it took.
+#[derive(Default)]
+struct Report {
+    seconds: f64,
+    tasks: u64,
+    operations: f64,
+    bytes_read: u64,
+    peak_memory_bytes: u64,
+    spilled_bytes: u64,
+}
+
+/// Why it was not.
+enum Failure {
+    Algebra(AlgebraError),
+    Table(TableError),
+    /// NaN in a tensor of this name, where there must be none.
+    Nan(String),
+}
+
+impl From<AlgebraError> for Failure {
+    fn from(error: AlgebraError) -> Failure {
+        Failure::Algebra(error)
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Failure {
+        Failure::Table(error)
+    }
+}
+
+impl Failure {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Failure::Algebra(error) => raise_algebra(py, error),
+            Failure::Table(error) => raise(py, error),
+            Failure::Nan(name) => {
+                invalid(py, format!("{name:?}: a result has NaN, which the program is run to refuse"))
+            }
+        }
+    }
+}
+
+/// Runs a program and stores what is to be stored, as one version. **The backing**: this is what a faster engine replaces.
+/// The reference interpreter knows no budget, no workers, and no checkpoints.
+async fn run(request: Request<'_>, into: Option<(&mut Table, &WriteOptions)>) -> Result<Finished, Failure> {
+    let start = Instant::now();
+    let _ = (&request.text, request.memory_bytes, request.workers, &request.spill, request.checkpoint_every);
+    let mut finished = Finished::default();
+    let mut inputs = BTreeMap::new();
+    for (name, source) in &request.sources {
+        let tensor = match source {
+            Source::Dense(tensor) => tensor.to_tensor(),
+            Source::Sparse(tensor) => tensor.to_dense().map_err(AlgebraError::from)?,
+            Source::Stored(table, stored) => match table.read(stored, &[] as &[Index]).await? {
+                Read::Dense(tensor) => tensor,
+                Read::Sparse(tensor) => tensor.to_dense().map_err(AlgebraError::from)?,
+            },
+        };
+        finished.report.bytes_read += tensor.bytes().len() as u64;
+        // Types that are not computed with were refused when the program was checked.
+        inputs.extend(Array::from_tensor(&tensor).map(|array| (name.clone(), array)));
+    }
+    let outcome = interpret(request.program, &inputs, Limits::default())?;
+    if request.cancel.load(Ordering::Relaxed) {
+        return Err(TableError::Cancelled.into());
+    }
+    let mut stored = Vec::new();
+    for (name, array) in outcome.saved {
+        let is_nan =
+            |item: &Scalar| matches!(item, Scalar::F32(_) | Scalar::F64(_)) && item.to_f64().is_nan();
+        if request.forbid_nan && array.items().iter().any(is_nan) {
+            return Err(Failure::Nan(name));
+        }
+        let tensor = array.to_tensor()?;
+        match request.targets.get(&name) {
+            Some(target) => stored.push((target, tensor)),
+            None => {
+                finished.made.insert(name, Made::Dense(tensor));
+            }
+        }
+    }
+    if let Some((table, options)) = into {
+        let puts = stored.iter().map(|(target, tensor)| Put {
+            name: target.name.clone(),
+            value: Value::Dense(tensor.as_ref()),
+            wish: target.wish.clone(),
+            metadata: target.metadata.clone(),
+        });
+        finished.version = Some(table.put(puts.collect(), options).await?);
+    }
+    finished.report.seconds = start.elapsed().as_secs_f64();
+    finished.report.tasks = request.program.steps().len() as u64;
+    if let Some(tell) = &request.progress {
+        let Report { tasks, operations, bytes_read, peak_memory_bytes, spilled_bytes, .. } = finished.report;
+        let memory_bytes = peak_memory_bytes;
+        tell(&Progress { tasks_done: tasks, tasks, operations, bytes_read, memory_bytes, spilled_bytes });
+    }
+    Ok(finished)
+}
+
+/// Types and shapes by name.
+type Shapes = HashMap<String, (String, Vec<u64>)>;
+
+/// Where a tensor goes: its name in the dataset, what is wanted of its layout, metadata as JSON text.
+type TargetArguments = (String, WishArguments, Option<String>);
+
+/// How a program is run, as `lacus/compute.py` hands it over: a dict with all of these keys.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct RunArguments {
+    memory: Option<u64>,
+    workers: Option<usize>,
+    spill: Option<PathBuf>,
+    forbid_nan: bool,
+    checkpoint_every: Option<u64>,
+    durable: bool,
+    /// Called with tasks done, tasks, operations, bytes read, memory and bytes spilled.
+    progress: Option<Py<PyAny>>,
+}
+
+/// A source that Python holds on to while it is read.
+enum Held<'py> {
+    Array(Bound<'py, PyUntypedArray>, DType),
+    Sparse(Arc<SparseTensor>),
+    Stored(Arc<Table>, String),
+}
+
+impl Held<'_> {
+    fn source(&self) -> PyResult<Source<'_>> {
+        Ok(match self {
+            Held::Array(array, dtype) => Source::Dense(Box::new(tensor_ref(array, *dtype)?)),
+            Held::Sparse(tensor) => Source::Sparse(Arc::clone(tensor)),
+            Held::Stored(table, name) => Source::Stored(Arc::clone(table), name.clone()),
+        })
+    }
+
+    fn kind(&self) -> PyResult<(DType, Shape)> {
+        Ok(match self {
+            Held::Array(array, dtype) => (*dtype, tensor_ref(array, *dtype)?.shape().clone()),
+            Held::Sparse(tensor) => (tensor.dtype(), tensor.shape().clone()),
+            Held::Stored(table, name) => {
+                let header =
+                    table.tensor(name).map_err(|error| Python::attach(|py| raise(py, &error)))?.header;
+                (header.dtype, header.shape)
+            }
+        })
+    }
+}
+
+/// Tables that stay at the version their handle was at, one for each handle.
+#[derive(Default)]
+struct Frozen {
+    tables: Vec<(Arc<Handle>, Arc<Table>)>,
+}
+
+impl Frozen {
+    fn table(&mut self, py: Python<'_>, handle: &Arc<Handle>) -> PyResult<Arc<Table>> {
+        if let Some((_, table)) = self.tables.iter().find(|(known, _)| Arc::ptr_eq(known, handle)) {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(handle.peek(py, Table::frozen)?);
+        self.tables.push((Arc::clone(handle), Arc::clone(&table)));
+        Ok(table)
+    }
+}
+
+/// Runs a program. What it loads is looked for in `sources` (a `Sparse`, an array and the dtype of its elements, or a dataset
+/// and a name in it), then in `data`. What it saves is stored in `data`, if there is one, unless `targets` says None; all of it
+/// as one version. Gives back the rest by name, the names that were stored, and what it took.
+#[pyfunction]
+pub(crate) fn run_program<'py>(
+    py: Python<'py>,
+    text: &str,
+    sources: HashMap<String, Bound<'py, PyAny>>,
+    data: Option<Bound<'py, Dataset>>,
+    targets: HashMap<String, Option<TargetArguments>>,
+    options: RunArguments,
+) -> PyResult<(Bound<'py, PyDict>, Vec<String>, Bound<'py, PyDict>)> {
+    let mut frozen = Frozen::default();
+    let mut held = BTreeMap::new();
+    for (name, source) in sources {
+        held.insert(name, hold(&source, &mut frozen)?);
+    }
+    let data = data.map(|data| data.get().handle());
+    if let Some(handle) = &data {
+        let table = frozen.table(py, handle)?;
+        for name in quoted(text) {
+            if !held.contains_key(name) && table.contains(name) && !table.is_column(name) {
+                held.insert(name.to_owned(), Held::Stored(Arc::clone(&table), name.to_owned()));
+            }
+        }
+    }
+    let mut inputs = Inputs::new();
+    for (name, source) in &held {
+        let (dtype, shape) = source.kind()?;
+        inputs = inputs.with(name, dtype, shape);
+    }
+    let known = |py: Python<'py>| -> PyResult<Vec<String>> {
+        let mut names: Vec<String> = held.keys().cloned().collect();
+        if let Some(handle) = &data {
+            names.extend(handle.peek(py, |table| {
+                let mut names = table.names();
+                names.retain(|name| !table.is_column(name));
+                names
+            })?);
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    };
+    let program = match checked(py, text, &inputs) {
+        Ok(program) => program,
+        Err(error) => return Err(explained(py, &error, &known(py)?)),
+    };
+    let saved = saves(&program);
+    if saved.is_empty() {
+        return Err(invalid(
+            py,
+            "the program saves nothing: say what is wanted of it with save(x, \"name\")",
+        ));
+    }
+    let mut wanted = BTreeMap::new();
+    let mut targets = targets;
+    for name in saved.keys() {
+        let target = match targets.remove(name) {
+            Some(None) => continue,
+            Some(Some((stored, wish, metadata))) => {
+                let metadata = metadata.map(|text| json(py, &text)).transpose()?;
+                Target { name: stored, wish: wish.wish(py)?, metadata }
+            }
+            None if data.is_none() => continue,
+            None => Target { name: name.clone(), wish: Wish::default(), metadata: None },
+        };
+        wanted.insert(name.clone(), target);
+    }
+    let stored: Vec<String> = wanted.values().map(|target| target.name.clone()).collect();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let mut request = Request {
+        text,
+        program: &program,
+        sources: BTreeMap::new(),
+        targets: wanted,
+        memory_bytes: options.memory,
+        workers: options.workers,
+        spill: options.spill,
+        forbid_nan: options.forbid_nan,
+        checkpoint_every: options.checkpoint_every,
+        progress: options.progress.map(progress),
+        cancel: Arc::clone(&cancel),
+    };
+    for (name, source) in &held {
+        request.sources.insert(name.clone(), source.source()?);
+    }
+    let done = match data.filter(|_| !stored.is_empty()) {
+        Some(handle) => {
+            handle.write(py, options.durable, async |table: &mut Table, options: &WriteOptions| {
+                let cancel = options.cancel.clone().unwrap_or_default();
+                Ok(run(Request { cancel, ..request }, Some((table, options))).await)
+            })?
+        }
+        None => run_aside(py, &Interrupt::Cancel(cancel), async || Ok(run(request, None).await))?,
+    };
+    let finished = match done {
+        Ok(Ok(finished)) => finished,
+        Ok(Err(failure)) => return Err(failure.raise(py)),
+        Err(error) => return Err(raise(py, &error)),
+    };
+    let made = PyDict::new(py);
+    for (name, value) in finished.made {
+        let value = match value {
+            Made::Dense(tensor) => into_array(py, tensor)?,
+            Made::Sparse(tensor) => Bound::new(py, Sparse::new(tensor))?.into_any(),
+        };
+        made.set_item(name, value)?;
+    }
+    Ok((made, stored, report(py, &finished.report, finished.version)?))
+}
+
+fn hold<'py>(source: &Bound<'py, PyAny>, frozen: &mut Frozen) -> PyResult<Held<'py>> {
+    let py = source.py();
+    if let Ok(sparse) = source.cast::<Sparse>() {
+        return Ok(Held::Sparse(sparse.get().tensor()));
+    }
+    let (value, name): (Bound<'py, PyAny>, String) = source.extract()?;
+    if let Ok(dataset) = value.cast::<Dataset>() {
+        return Ok(Held::Stored(frozen.table(py, &dataset.get().handle())?, name));
+    }
+    Ok(Held::Array(value.cast::<PyUntypedArray>()?.clone(), dtype(py, &name)?))
+}
+
+/// Everything that stands in quotes, and some that does not: texts have no escapes, and comments may have quotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['"', '\n']).filter(|piece| !piece.is_empty())
+}
+
+fn checked(py: Python<'_>, text: &str, inputs: &Inputs) -> Result<CheckedProgram, AlgebraError> {
+    py.detach(|| check(&parse(text)?, inputs, &Functions::new()))
+}
+
+/// What a program saves, with types and shapes.
+fn saves(program: &CheckedProgram) -> BTreeMap<String, (DType, Vec<u64>)> {
+    fn walk(program: &CheckedProgram, steps: &[Step], all: &mut BTreeMap<String, (DType, Vec<u64>)>) {
+        for step in steps {
+            match &step.node {
+                StepNode::Compute(..) => {}
+                StepNode::Save(slot, name) => {
+                    let slot = program.slot(*slot);
+                    all.insert(name.clone(), (slot.dtype, slot.dims.clone()));
+                }
+                StepNode::For { body, .. } => walk(program, body, all),
+                StepNode::Loop { before, after, .. } => {
+                    walk(program, before, all);
+                    walk(program, after, all);
+                }
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk(program, program.steps(), &mut all);
+    all
+}
+
+/// Names that an error lists at most.
+const LISTED: usize = 10;
+
+/// An error of a program; one of a tensor that is not there says which are.
+fn explained(py: Python<'_>, error: &AlgebraError, known: &[String]) -> PyErr {
+    let AlgebraError::Program { problem, .. } = error else { return raise_algebra(py, error) };
+    let Problem::UnknownTensor { .. } = **problem else { return raise_algebra(py, error) };
+    let shown: Vec<String> = known.iter().take(LISTED).map(|name| format!("{name:?}")).collect();
+    let more = match known.len() {
+        0 => "there are none".to_owned(),
+        count if count > LISTED => format!("there are {} and {} more", shown.join(", "), count - LISTED),
+        _ => format!("there are {}", shown.join(", ")),
+    };
+    crate::errors::not_found(py, format!("{error}\n{more}"))
+}
+
+/// Tells a Python function. One that fails must not end the run.
+fn progress(listener: Py<PyAny>) -> ProgressFn {
+    Box::new(move |now: &Progress| {
+        Python::attach(|py| {
+            let told = (
+                now.tasks_done,
+                now.tasks,
+                now.operations,
+                now.bytes_read,
+                now.memory_bytes,
+                now.spilled_bytes,
+            );
+            let _ = listener.call1(py, told);
+        });
+    })
+}
+
+fn report<'py>(py: Python<'py>, report: &Report, version: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("seconds", report.seconds)?;
+    dict.set_item("tasks", report.tasks)?;
+    dict.set_item("operations", report.operations)?;
+    dict.set_item("bytes_read", report.bytes_read)?;
+    dict.set_item("peak_memory_bytes", report.peak_memory_bytes)?;
+    dict.set_item("spilled_bytes", report.spilled_bytes)?;
+    dict.set_item("version", version)?;
+    Ok(dict)
+}
+
+/// Checks a program against the types and shapes of what it may load: those of what it saves, by name.
+#[pyfunction]
+pub(crate) fn check_program<'py>(
+    py: Python<'py>,
+    text: &str,
+    shapes: Shapes,
+) -> PyResult<BTreeMap<String, (&'static str, Bound<'py, PyTuple>)>> {
+    let mut inputs = Inputs::new();
+    let mut known: Vec<String> = shapes.keys().cloned().collect();
+    known.sort();
+    for (name, (dtype_name, dims)) in shapes {
+        inputs = inputs.with(&name, dtype(py, &dtype_name)?, shape(py, dims)?);
+    }
+    let program = checked(py, text, &inputs).map_err(|error| explained(py, &error, &known))?;
+    let kind =
+        |(name, (dtype, dims)): (String, (DType, Vec<u64>))| Ok((name, (dtype.name(), tuple(py, &dims)?)));
+    saves(&program).into_iter().map(kind).collect()
+}
+
+/// How a program would be run on so many sites, for people.
+#[pyfunction]
+pub(crate) fn explain_program(
+    py: Python<'_>,
+    text: &str,
+    shapes: Shapes,
+    sites: u64,
+    memory: Option<u64>,
+) -> PyResult<String> {
+    let mut types = BTreeMap::new();
+    for (name, (dtype_name, dims)) in shapes {
+        let checked = shape(py, dims)?;
+        types.insert(name, TensorType { dtype: dtype(py, &dtype_name)?, dims: checked.dims().to_vec() });
+    }
+    let options = ExplainOptions { shapes: types, sites, memory_bytes: memory, ..ExplainOptions::default() };
+    let explained = py.detach(|| explain_text(text, &options).map(|explanation| explanation.to_text()));
+    explained.map_err(|error| raise_algebra(py, &error))
+}
