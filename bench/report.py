@@ -34,6 +34,8 @@ def text(run: dict[str, Any]) -> str:
     if run.get("compute"):
         parts += compute.report.text(run["compute"])
         parts.append(text_figures(compute.report.figures(run["compute"])))
+        if warned := compute.report.warning(run):
+            parts.append(warned)
     missing = not_run(run)
     parts.append("\n".join(["not run", *(f"  {line}" for line in missing or ["nothing: all took part"])]))
     return "\n\n".join(parts)

@@ -28,6 +28,8 @@ from compute.tasks import TASKS, THREADS, Task
 
 #: Seconds between two looks at the memory of a contender that has processes of its own.
 LOOK_SECS = 0.1
+#: Seconds before a turn: threads of the one before may still be looking for work.
+SETTLE_SECS = 0.3
 #: Whose threads are those of a library below; others bring their own, each with a library that uses one.
 THREADED = ("by_numpy", "by_torch", "by_scipy", "by_numexpr")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -41,6 +43,8 @@ class Row:
     family: str
     version: str = ""
     note: str = ""
+    #: Whether it does the work that the task counts.
+    same_work: bool = True
     seconds: list[float] = field(default_factory=list)
     #: Memory beyond what the process had before it opened its inputs, and all of it.
     peak_bytes: int | None = None
@@ -134,6 +138,7 @@ def _start(
         said = {"failed": str(error)}
     row.absent, row.failure = said.get("absent", ""), said.get("failed", "")
     row.version, row.note = said.get("version", ""), said.get("note", "")
+    row.same_work = said.get("same_work", True)
     worker.has_children = said.get("has_children", False)
     if row.absent or row.failure:
         say(f"  {row.name}: SKIPPED: {row.absent or row.failure}")
@@ -155,6 +160,7 @@ def _turn(
     reference: dict[str, np.ndarray] | None,
 ) -> dict[str, np.ndarray] | None:
     """One run of one contender, checked; the reference, which is the first result there is."""
+    time.sleep(SETTLE_SECS)
     try:
         said = running[contender].run(watch=repetition < 0)
         if "failed" in said:

@@ -57,6 +57,8 @@ class Way:
     facts: Callable[[], dict[str, float]] = dict
     #: Ends what the contender started.
     close: Callable[[], None] = lambda: None
+    #: Whether it does the work that the task counts; another algorithm has no rate.
+    same_work: bool = True
     #: Processes of its own compute, whose memory counts as well.
     has_children: bool = False
 

@@ -14,6 +14,9 @@ Tasks = Sequence[dict[str, Any]]
 START, END = "<!-- computing -->", "<!-- end of computing -->"
 DASH = "–"
 GIB, MIB = 2**30, 2**20
+#: Above it the machine is busy: threads that wait actively for each other, as torch's do, were seen to take 400 times as
+#: long for small things when two cores had a load of five.
+BUSY_LOAD = 0.7
 
 INTRODUCTION = """\
 Each contender runs in a process of its own with two threads, and those of a task take turns: one run that is not \
@@ -128,12 +131,12 @@ def _of_dense(found: _Found) -> float | None:
 
 
 def _overhead(found: _Found, name: str) -> float | None:
-    """Microseconds for each task; a round of the loop is one at least."""
+    """Microseconds for each task. Not known where rounds of the loop were no tasks of their own."""
     seconds = found.seconds("overhead", name)
     if seconds is None:
         return None
-    rounds = found.tasks["overhead"]["sizes"]["rounds"]
-    return seconds * 1e6 / max(rounds, found.row("overhead", name)["facts"].get("tasks", 0))
+    tasks = found.row("overhead", name)["facts"].get("tasks", 0)
+    return seconds * 1e6 / tasks if tasks >= found.tasks["overhead"]["sizes"]["rounds"] else None
 
 
 def _at_most(promise: str, goal: float, found: float | None, unit: str) -> Figure:
@@ -190,9 +193,9 @@ def _lines(task: dict[str, Any]) -> list[list[str]]:
         seconds = _median(row)
         if seconds is None:
             continue
-        rate = f"{task['work'] / seconds / 1e9:.3g} {task['unit']}" if task["unit"] else DASH
+        rate = f"{task['work'] / seconds / 1e9:.3g} {task['unit']}" if task["unit"] and row["same_work"] else DASH
         if task["key"] == "overhead":
-            rate = f"{seconds * 1e6 / max(task['sizes']['rounds'], row['facts'].get('tasks', 0)):.1f} µs a task"
+            rate = f"{seconds * 1e6 / task['sizes']['rounds']:.1f} µs a round"
         ratio = f"{seconds / ours:.2f}" if ours else DASH
         lines.append([row["name"], _seconds(seconds), rate, ratio, _bytes(row["peak_bytes"])])
     return lines
@@ -236,6 +239,8 @@ def section(run: dict[str, Any]) -> str:
         parts.append(
             f"**Extents were divided by {run['settings']['divide']}: the figures show that it works, not how fast.**"
         )
+    if warned := warning(run):
+        parts.append(f"**{warned}**")
     parts.append(markdown_figures(figures(tasks)))
     for task in tasks:
         parts.append(f"### {_title(task)}")
@@ -250,6 +255,14 @@ def section(run: dict[str, Any]) -> str:
     if missing := not_run(tasks):
         parts.append("Not run:\n\n" + "\n".join(f"- {line}" for line in missing))
     return "\n\n".join([*parts, END])
+
+
+def warning(run: dict[str, Any]) -> str:
+    """What is to be said about figures of a machine that had something else to do."""
+    load = run["machine"].get("load at the start", "0")
+    if float(load) <= BUSY_LOAD:
+        return ""
+    return f"The machine was busy (load {load}): the figures say little, and flatter Lacus where peers' threads wait actively."
 
 
 def section_of(page: str) -> str:

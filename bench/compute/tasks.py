@@ -199,7 +199,7 @@ def _product(key: str, title: str, n: int, k: int, m: int) -> Task:
 
 def _network(key: str, title: str, sizes: Sizes) -> Task:
     return Task(
-        key, f"two-layer network, {title}, one step of gradient descent, float32", {**sizes, "rounds": 2}, network,
+        key, f"two-layer network, {title}, two steps of gradient descent, float32", {**sizes, "rounds": 2}, network,
         # Forward, and back to the weights of both layers and to what is between them.
         lambda s: 2 * s["n"] * s["h"] * (2 * s["d"] + 3 * s["l"]) * s["rounds"], "GFLOP/s",
         ("by_lacus:Lacus", "by_torch:torch", "by_numpy:numpy"), ("rounds", "l"), tolerance=1e-4, repeat=3,

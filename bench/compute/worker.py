@@ -56,7 +56,10 @@ def main() -> None:
     except Exception as error:
         reply(failed=_told(error))
         return
-    reply(ready=True, version=f"{module.DISTRIBUTION} {version}", note=way.note, has_children=way.has_children)
+    reply(
+        ready=True, version=f"{module.DISTRIBUTION} {version}", note=way.note, same_work=way.same_work,
+        has_children=way.has_children,
+    )
     out = directory / f"result-{os.getpid()}.npz"
     for line in sys.stdin:
         if line.strip() == "end":
