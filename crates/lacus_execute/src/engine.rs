@@ -13,7 +13,7 @@ use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
-use crate::units::{Doing, Units, reads_one_tile_each};
+use crate::units::{Doing, Unit, Units, reads_one_tile_each};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{Known, Made, ProgramPlan, TaskGraph, TaskId};
@@ -30,6 +30,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Units ahead of those at work whose inputs are read before their turn.
 const AHEAD: u32 = 8;
+
+/// Units, and operations of all of them, up to which the calling thread does them alone.
+const FEW_UNITS: usize = 64;
+const LITTLE_WORK: f64 = 1e6;
 
 /// Where tiles that are loaded come from.
 pub(crate) trait Loads: Sync {
@@ -70,13 +74,18 @@ pub(crate) struct Engine<'a> {
     sparse: Densities,
     spill: Spill,
     state: Mutex<State>,
+    /// Something has come, gone or been done.
     wake: Condvar,
+    /// All units are done, or nothing more is to be.
+    ended: Condvar,
     began: Instant,
 }
 
 struct State {
     memory: Memory,
     report: Report,
+    /// When progress was told.
+    told: Option<Instant>,
     /// Copies of tiles on other sites than their own: by tile and site.
     copies: HashSet<(u64, u32)>,
     part: Part,
@@ -130,10 +139,12 @@ impl<'a> Engine<'a> {
             state: Mutex::new(State {
                 memory: Memory::new(budget),
                 report: Report { budget_bytes: budget, workers, ..Report::default() },
+                told: Some(Instant::now()),
                 copies: HashSet::new(),
                 part: Part::default(),
             }),
             wake: Condvar::new(),
+            ended: Condvar::new(),
             began: Instant::now(),
         }
     }
@@ -171,8 +182,22 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Tells who watches, if it is time.
+    fn tell(&self) {
+        let Some(watch) = self.watch else { return };
+        let mut state = self.lock();
+        if state.told.is_some_and(|told| told.elapsed() < TICK) {
+            return;
+        }
+        state.told = Some(Instant::now());
+        let report = self.report_of(&state);
+        drop(state);
+        watch(&report);
+    }
+
     pub(crate) fn count_round(&self) {
         self.lock().report.rounds += 1;
+        self.tell();
     }
 
     /// A tile that somebody holds on to.
@@ -273,15 +298,18 @@ impl<'a> Engine<'a> {
                 ..Part::default()
             };
         }
+        let reads_ahead = self.reads_ahead(graph);
         let workers = self.workers.min(units.all.len());
-        if workers <= 1 && self.watch.is_none() && self.cancel.is_none() && !self.reads_ahead(graph) {
+        // Threads would cost more than there is to do.
+        let is_little = units.all.len() <= FEW_UNITS && job.operations() < LITTLE_WORK;
+        if !reads_ahead && (workers <= 1 || is_little) {
             job.work();
         } else {
             std::thread::scope(|scope| {
                 for _ in 0..workers {
                     scope.spawn(|| job.work());
                 }
-                if self.reads_ahead(graph) {
+                if reads_ahead {
                     for _ in 0..self.workers.min(4) {
                         scope.spawn(|| job.read_ahead());
                     }
@@ -431,6 +459,18 @@ struct Job<'e, 'a> {
 }
 
 impl Job<'_, '_> {
+    /// Operations of all units.
+    fn operations(&self) -> f64 {
+        let of = |unit: &Unit| {
+            let form = self.graph.task(unit.task).and_then(|task| self.engine.forms.get(&task.value));
+            match unit.doing {
+                Doing::Apply | Doing::Accumulate => form.map_or(0.0, |form| form.operations(&unit.step)),
+                _ => 0.0,
+            }
+        };
+        self.units.all.iter().map(of).sum()
+    }
+
     /// What a worker does.
     fn work(&self) {
         let mut scratch = Scratch::new();
@@ -460,6 +500,13 @@ impl Job<'_, '_> {
             if part.error.is_some() || part.left == 0 {
                 return None;
             }
+            if self.engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                part.error = Some(ExecuteError::Cancelled);
+                drop(state);
+                self.engine.wake.notify_all();
+                self.engine.ended.notify_all();
+                return None;
+            }
             let first = part.ready.peek().map(|first| first.0);
             if let Some(unit) = first {
                 let need = self.needs[unit as usize];
@@ -474,8 +521,18 @@ impl Job<'_, '_> {
         }
     }
 
+    /// A unit is done: what it read is released, and those that waited for it may go on.
     fn finish(&self, unit: u32, done: Result<(), ExecuteError>) {
         let mut state = self.engine.lock();
+        let mut gone = Vec::new();
+        if done.is_ok() {
+            let inputs = &self.units.all[unit as usize].inputs;
+            for (at, &task) in inputs.iter().enumerate() {
+                // Pinned once, used as often as it is read.
+                let was_pinned = !inputs[..at].contains(&task);
+                gone.extend(state.memory.used(self.tiles[task as usize], was_pinned));
+            }
+        }
         state.report.done += 1;
         let part = &mut state.part;
         part.running -= 1;
@@ -498,8 +555,13 @@ impl Job<'_, '_> {
                 part.error.get_or_insert(error);
             }
         }
+        let is_over = part.left == 0 || part.error.is_some();
         drop(state);
+        gone.into_iter().for_each(|aside| self.engine.forget(Some(aside)));
         self.engine.wake.notify_all();
+        if is_over {
+            self.engine.ended.notify_all();
+        }
     }
 
     /// Where a task's tile can be read again.
@@ -562,8 +624,6 @@ impl Job<'_, '_> {
                 let written = engine.results.accept(name, task.value, task.tile, tile)?;
                 engine.lock().report.written_bytes += written;
             }
-            drop(found);
-            self.release(&unit.inputs);
             return Ok(());
         }
         let id = self.tiles[unit.task as usize];
@@ -634,8 +694,6 @@ impl Job<'_, '_> {
             state.report.operations += operations;
             state.memory.bring_back(id, tile);
         }
-        drop(tiles);
-        self.release(&unit.inputs);
         Ok(())
     }
 
@@ -705,19 +763,6 @@ impl Job<'_, '_> {
         }
     }
 
-    fn release(&self, inputs: &[TaskId]) {
-        let mut state = self.engine.lock();
-        let mut gone = Vec::new();
-        for (at, &task) in inputs.iter().enumerate() {
-            // Pinned once, used as often as it is read.
-            let was_pinned = !inputs[..at].contains(&task);
-            gone.extend(state.memory.used(self.tiles[task as usize], was_pinned));
-        }
-        drop(state);
-        gone.into_iter().for_each(|aside| self.engine.forget(Some(aside)));
-        self.engine.wake.notify_all();
-    }
-
     fn count_moves(&self, site: u32, inputs: &[TaskId]) {
         for &input in inputs {
             let Some(from) = self.graph.task(input).filter(|from| from.site != site) else { continue };
@@ -768,6 +813,7 @@ impl Job<'_, '_> {
                 Err(Some(error)) => {
                     state.part.error.get_or_insert(error);
                     engine.wake.notify_all();
+                    engine.ended.notify_all();
                 }
                 Err(None) => state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner()),
             }
@@ -778,7 +824,6 @@ impl Job<'_, '_> {
     fn watch(&self) {
         let engine = self.engine;
         let mut state = engine.lock();
-        let mut told = Instant::now();
         loop {
             if state.part.error.is_some() || state.part.left == 0 {
                 return;
@@ -789,17 +834,10 @@ impl Job<'_, '_> {
                 engine.wake.notify_all();
                 return;
             }
-            if told.elapsed() >= TICK
-                && let Some(watch) = engine.watch
-            {
-                let report = engine.report_of(&state);
-                drop(state);
-                watch(&report);
-                told = Instant::now();
-                state = engine.lock();
-                continue;
-            }
-            state = engine.wake.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
+            drop(state);
+            engine.tell();
+            state = engine.lock();
+            state = engine.ended.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
         }
     }
 }
