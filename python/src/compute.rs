@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lacus_algebra::expr::{CheckedProgram, Step, StepNode};
+use lacus_algebra::expr::CheckedProgram;
 use lacus_algebra::{
     AlgebraError, ExplainOptions, Functions, Inputs, Problem, TensorType, check,
     explain_program as explain_text, parse,
@@ -194,9 +194,10 @@ pub(crate) fn run_program<'py>(
     let data = data.map(|data| data.get().handle());
     if let Some(handle) = &data {
         let table = frozen.table(py, handle)?;
-        for name in quoted(text) {
-            if !held.contains_key(name) && table.contains(name) && !table.is_column(name) {
-                held.insert(name.to_owned(), Held::Stored(Arc::clone(&table), name.to_owned()));
+        let loads = parse(text).map_err(|error| raise_algebra(py, &error))?.loads();
+        for name in loads {
+            if !held.contains_key(&name) && table.contains(&name) && !table.is_column(&name) {
+                held.insert(name.clone(), Held::Stored(Arc::clone(&table), name));
             }
         }
     }
@@ -297,36 +298,17 @@ fn hold<'py>(source: &Bound<'py, PyAny>, frozen: &mut Frozen) -> PyResult<Held<'
     Ok(Held::Array(value.cast::<PyUntypedArray>()?.clone(), dtype(py, &name)?))
 }
 
-/// Everything that stands in quotes, and some that does not: texts have no escapes, and comments may have quotes.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split(['"', '\n']).filter(|piece| !piece.is_empty())
-}
-
 fn checked(py: Python<'_>, text: &str, inputs: &Inputs) -> Result<CheckedProgram, AlgebraError> {
     py.detach(|| check(&parse(text)?, inputs, &Functions::new()))
 }
 
 /// What a program saves, with types and shapes.
 fn saves(program: &CheckedProgram) -> BTreeMap<String, (DType, Vec<u64>)> {
-    fn walk(program: &CheckedProgram, steps: &[Step], all: &mut BTreeMap<String, (DType, Vec<u64>)>) {
-        for step in steps {
-            match &step.node {
-                StepNode::Compute(..) => {}
-                StepNode::Save(slot, name) => {
-                    let slot = program.slot(*slot);
-                    all.insert(name.clone(), (slot.dtype, slot.dims.clone()));
-                }
-                StepNode::For { body, .. } => walk(program, body, all),
-                StepNode::Loop { before, after, .. } => {
-                    walk(program, before, all);
-                    walk(program, after, all);
-                }
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk(program, program.steps(), &mut all);
-    all
+    let kind = |(name, slot)| {
+        let slot = program.slot(slot);
+        (name, (slot.dtype, slot.dims.clone()))
+    };
+    program.saves().into_iter().map(kind).collect()
 }
 
 /// Names that an error lists at most.

@@ -7,7 +7,7 @@ use crate::sparsity::Densities;
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{FlowNode, Made as MadeBy, Network, ProgramPlan, Tiles};
+use lacus_algebra::{Made as MadeBy, ProgramPlan, Tiles};
 use lacus_layout::{Value, Wish};
 use lacus_table::{Put, Table, WriteOptions};
 use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
@@ -72,25 +72,6 @@ struct Saved {
     stored_as: Option<String>,
 }
 
-/// Every name that is saved, with the last value of that name.
-fn saves(network: &Network) -> Vec<(String, Slot)> {
-    fn walk(network: &Network, flow: &[FlowNode], all: &mut Vec<(String, Slot)>) {
-        for node in flow {
-            match node {
-                FlowNode::Save(slot, name) => all.push((name.clone(), *slot)),
-                FlowNode::Loop(at) => {
-                    walk(network, &network.loops[*at].before, all);
-                    walk(network, &network.loops[*at].after, all);
-                }
-                FlowNode::Operator(_) => {}
-            }
-        }
-    }
-    let mut all = Vec::new();
-    walk(network, &network.flow, &mut all);
-    all
-}
-
 impl<'a, 't> ResultTiles<'a, 't> {
     pub(crate) fn new(
         plan: &ProgramPlan,
@@ -101,7 +82,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
-        let all = saves(&plan.network);
+        let all = plan.network.saves();
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
@@ -152,7 +133,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let Some(store) = &self.store else { return Ok(()) };
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
         let Store { table, options, targets } = &mut **store;
-        let all = saves(&plan.network);
+        let all = plan.network.saves();
         for (name, saved) in
             self.by_name.iter().filter(|(_, saved)| saved.whole.is_none() && saved.sparse.is_none())
         {
