@@ -84,6 +84,10 @@ pub(crate) struct Engine<'a> {
 struct State {
     memory: Memory,
     report: Report,
+    /// Workers that wait for room.
+    waiting: u32,
+    /// Tiles that are being read before their turn.
+    ahead: u32,
     /// When progress was told.
     told: Option<Instant>,
     /// Copies of tiles on other sites than their own: by tile and site.
@@ -139,6 +143,8 @@ impl<'a> Engine<'a> {
             state: Mutex::new(State {
                 memory: Memory::new(budget),
                 report: Report { budget_bytes: budget, workers, ..Report::default() },
+                waiting: 0,
+                ahead: 0,
                 told: Some(Instant::now()),
                 copies: HashSet::new(),
                 part: Part::default(),
@@ -421,7 +427,15 @@ impl<'a> Engine<'a> {
                     if let Some(error) = &state.part.error {
                         return Err(Some(error.clone()));
                     }
+                    // Sparse tiles can be larger than was expected. When everybody who could release something waits, too,
+                    // a little too much is better than nothing.
+                    if state.ahead == 0 && state.waiting + 1 >= state.part.running.max(1) {
+                        state.memory.take_anyway(bytes);
+                        return Ok(());
+                    }
+                    state.waiting += 1;
                     state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                    state.waiting -= 1;
                 }
                 Room::Spill(id, tile) => {
                     drop(state);
@@ -682,11 +696,8 @@ impl Job<'_, '_> {
                 Tile::Dense(out.freeze())
             }
         };
-        if unit.is_last
-            && engine.forbid_nan
-            && let Tile::Dense(window) = &tile
-        {
-            check_numbers(window, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
+        if unit.is_last && engine.forbid_nan {
+            check_numbers(&tile, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
         }
         let operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
         {
@@ -802,9 +813,12 @@ impl Job<'_, '_> {
                     let entry = state.memory.entry(id);
                     entry.place = Place::Busy;
                     let bytes = entry.bytes;
+                    state.ahead += 1;
                     drop(state);
                     let brought = engine.bring(id, Some(origin), bytes, position, false);
                     state = engine.lock();
+                    state.ahead -= 1;
+                    engine.wake.notify_all();
                     brought
                 }
             };
@@ -844,24 +858,37 @@ impl Job<'_, '_> {
 
 /// Fails at the first element that is not a number.
 fn check_numbers(
-    window: &Window,
+    tile: &Tile,
     name: &str,
     tiles: &lacus_algebra::Tiles,
-    tile: u32,
+    number: u32,
 ) -> Result<(), ExecuteError> {
-    let window = window.clone().into_contiguous();
+    let (places, window) = match tile {
+        Tile::Dense(window) => (None, window.clone().into_contiguous()),
+        Tile::Sparse(sparse) => {
+            let (places, values) = sparse.coordinates();
+            (Some(places), values)
+        }
+    };
     let at = match window.dtype() {
         DType::F64 => window.slice::<f64>().and_then(|all| all.iter().position(|x| x.is_nan())),
         DType::F32 => window.slice::<f32>().and_then(|all| all.iter().position(|x| x.is_nan())),
         _ => None,
     };
     let Some(mut at) = at else { return Ok(()) };
-    let coordinates = tiles.coordinates(tile as usize);
-    let mut position = vec![0u64; coordinates.len()];
-    for axis in (0..coordinates.len()).rev() {
-        let extent = window.shape()[axis].max(1);
-        position[axis] = coordinates[axis] * tiles.blocks[axis] + (at % extent) as u64;
-        at /= extent;
-    }
-    Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at: position })
+    let coordinates = tiles.coordinates(number as usize);
+    let within: Vec<u64> = match places {
+        Some(places) => places.iter().map(|axis| axis[at] as u64).collect(),
+        None => {
+            let mut within = vec![0; coordinates.len()];
+            for (within, &extent) in within.iter_mut().zip(window.shape()).rev() {
+                *within = (at % extent.max(1)) as u64;
+                at /= extent.max(1);
+            }
+            within
+        }
+    };
+    let starts = coordinates.iter().zip(&tiles.blocks).map(|(at, block)| at * block);
+    let at = starts.zip(within).map(|(start, within)| start + within).collect();
+    Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at })
 }

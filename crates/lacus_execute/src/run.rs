@@ -195,7 +195,9 @@ pub fn run_plan(
     let sparse = sparse_values(&plan.network, inputs)?;
     let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse)?;
     let results = ResultTiles::new(plan, store, runtime, budget, &sparse)?;
-    let fixed = results.bytes();
+    // Memory of tiles that are gone is kept for the next ones, and is part of what one sees.
+    let pooled = lacus_tensor::pool_limit_bytes() as u64;
+    let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };
     let Some(left) = budget.checked_sub(fixed) else {
         let what = "the results alone, which go back to the caller as arrays,".to_owned();
         return Err(ExecuteError::Budget { what, needed: fixed, budget });
@@ -216,7 +218,7 @@ pub fn run_plan(
             error => error,
         })?;
         let mut report = engine.report();
-        report.peak_bytes += fixed;
+        report.peak_bytes += results.bytes();
         report.budget_bytes = budget;
         report
     };
