@@ -370,17 +370,15 @@ impl<'a> Engine<'a> {
         Ok(all)
     }
 
-    /// Makes room for a tile that is `Busy` and brings it. `None` as the error if there is no room and it is not urgent:
-    /// then the tile is where it was.
+    /// Makes room for a tile that is `Busy` and brings it.
     fn bring(
         &self,
         id: TileId,
         origin: Option<(Slot, u32)>,
         bytes: u64,
         position: u32,
-        is_urgent: bool,
-    ) -> Result<(), Option<ExecuteError>> {
-        if let Err(error) = self.make_room(bytes, position, is_urgent) {
+    ) -> Result<(), ExecuteError> {
+        if let Err(error) = self.make_room(bytes, position) {
             let mut state = self.lock();
             let entry = state.memory.entry(id);
             entry.place = if entry.aside.is_some() { Place::Aside } else { Place::Away };
@@ -388,6 +386,11 @@ impl<'a> Engine<'a> {
             self.wake.notify_all();
             return Err(error);
         }
+        self.bring_taken(id, origin, bytes)
+    }
+
+    /// Brings a tile that is `Busy` and for which room was taken.
+    fn bring_taken(&self, id: TileId, origin: Option<(Slot, u32)>, bytes: u64) -> Result<(), ExecuteError> {
         let aside = self.lock().memory.entry(id).aside.clone();
         let brought = match (&aside, origin) {
             (Some(aside), _) => self.spill.get(aside),
@@ -408,7 +411,7 @@ impl<'a> Engine<'a> {
                 let entry = state.memory.entry(id);
                 entry.place = if entry.aside.is_some() { Place::Aside } else { Place::Away };
                 state.memory.give_back(bytes);
-                Err(Some(error))
+                Err(error)
             }
         };
         drop(state);
@@ -417,15 +420,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes room for so many bytes, putting aside what is needed last.
-    fn make_room(&self, bytes: u64, position: u32, is_urgent: bool) -> Result<(), Option<ExecuteError>> {
+    fn make_room(&self, bytes: u64, position: u32) -> Result<(), ExecuteError> {
         let mut state = self.lock();
         loop {
-            match state.memory.take(bytes, position, is_urgent) {
+            match state.memory.take(bytes, position, true) {
                 Room::Taken => return Ok(()),
-                Room::Wait if !is_urgent => return Err(None),
                 Room::Wait => {
                     if let Some(error) = &state.part.error {
-                        return Err(Some(error.clone()));
+                        return Err(error.clone());
                     }
                     // Sparse tiles can be larger than was expected. When everybody who could release something waits, too,
                     // a little too much is better than nothing.
@@ -451,7 +453,7 @@ impl<'a> Engine<'a> {
                         Err(error) => {
                             state.memory.keep_here(id, tile);
                             self.wake.notify_all();
-                            return Err(Some(error));
+                            return Err(error);
                         }
                     }
                 }
@@ -612,11 +614,7 @@ impl Job<'_, '_> {
             entry.place = Place::Busy;
             let bytes = entry.bytes;
             drop(state);
-            let brought = self.engine.bring(id, self.origin(task), bytes, unit, true);
-            if let Err(error) = brought {
-                let what = "no room for a tile".to_owned();
-                return Err(error.unwrap_or(ExecuteError::Internal { what }));
-            }
+            self.engine.bring(id, self.origin(task), bytes, unit)?;
             state = self.engine.lock();
         }
         Ok(found)
@@ -716,10 +714,7 @@ impl Job<'_, '_> {
             entry.place = Place::Busy;
             entry.bytes
         };
-        let room = self.engine.make_room(bytes, position, true);
-        room.map_err(|error| {
-            error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() })
-        })
+        self.engine.make_room(bytes, position)
     }
 
     /// Memory for the tile of a task.
@@ -767,9 +762,7 @@ impl Job<'_, '_> {
             entry.place = Place::Busy;
             let bytes = entry.bytes;
             drop(state);
-            if let Err(error) = engine.bring(id, None, bytes, position, true) {
-                return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-            }
+            engine.bring(id, None, bytes, position)?;
             state = engine.lock();
         }
     }
@@ -807,30 +800,35 @@ impl Job<'_, '_> {
                     }
                 }
             }
-            let brought = match next {
-                None => Err(None),
-                Some((position, id, origin)) => {
-                    let entry = state.memory.entry(id);
-                    entry.place = Place::Busy;
-                    let bytes = entry.bytes;
-                    state.ahead += 1;
-                    drop(state);
-                    let brought = engine.bring(id, Some(origin), bytes, position, false);
-                    state = engine.lock();
-                    state.ahead -= 1;
-                    engine.wake.notify_all();
-                    brought
+            // Only room that nobody needs sooner is taken, and nothing is written to disk for it.
+            let room = next.is_some_and(|(position, id, _)| {
+                let bytes = state.memory.entry(id).bytes;
+                match state.memory.take(bytes, position, false) {
+                    Room::Taken => true,
+                    Room::Spill(other, tile) => {
+                        state.memory.keep_here(other, tile);
+                        false
+                    }
+                    Room::Wait => false,
                 }
+            });
+            let Some((_, id, origin)) = next.filter(|_| room) else {
+                state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                continue;
             };
-            match brought {
-                Ok(()) => {}
-                Err(Some(error)) => {
-                    state.part.error.get_or_insert(error);
-                    engine.wake.notify_all();
-                    engine.ended.notify_all();
-                }
-                Err(None) => state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner()),
+            let entry = state.memory.entry(id);
+            entry.place = Place::Busy;
+            let bytes = entry.bytes;
+            state.ahead += 1;
+            drop(state);
+            let brought = engine.bring_taken(id, Some(origin), bytes);
+            state = engine.lock();
+            state.ahead -= 1;
+            if let Err(error) = brought {
+                state.part.error.get_or_insert(error);
+                engine.ended.notify_all();
             }
+            engine.wake.notify_all();
         }
     }
 
