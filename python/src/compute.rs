@@ -42,7 +42,6 @@ struct Request<'a> {
     workers: Option<usize>,
     spill: Option<PathBuf>,
     forbid_nan: bool,
-    checkpoint_every: Option<u64>,
     progress: Option<ProgressFn>,
     /// Set when the caller has had enough.
     cancel: Arc<AtomicBool>,
@@ -186,6 +185,12 @@ pub(crate) fn run_program<'py>(
     targets: HashMap<String, Option<TargetArguments>>,
     options: RunArguments,
 ) -> PyResult<(Bound<'py, PyDict>, Vec<String>, Bound<'py, PyDict>)> {
+    if options.checkpoint_every.is_some() {
+        return Err(invalid(
+            py,
+            "checkpoint_every: loops are not written down while they run in this version",
+        ));
+    }
     let mut frozen = Frozen::default();
     let mut held = BTreeMap::new();
     for (name, source) in sources {
@@ -254,7 +259,6 @@ pub(crate) fn run_program<'py>(
         workers: options.workers,
         spill: options.spill,
         forbid_nan: options.forbid_nan,
-        checkpoint_every: options.checkpoint_every,
         progress: options.progress.map(progress),
         cancel: Arc::clone(&cancel),
     };

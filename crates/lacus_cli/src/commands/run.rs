@@ -17,6 +17,10 @@ use crate::failure::Failure;
 use crate::output::{count, few, size};
 
 pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+    if args.checkpoint_every.is_some() {
+        let what = "--checkpoint-every: loops are not written down while they run in this version";
+        return Err(Failure::invalid(what.to_owned()));
+    }
     let text = read_program(&args.program)?;
     let mut table = context.open_to_write(&args.data).await?;
     let files = context.stop.or(open_inputs(&args)).await?;
