@@ -270,11 +270,8 @@ impl<'a> Engine<'a> {
             }
             state.memory.entry(id).place = Place::Busy;
             drop(state);
-            let brought = self.bring(id, origin, bytes, 0, true);
+            self.bring(id, origin, bytes, 0)?;
             state = self.lock();
-            if let Err(error) = brought {
-                return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-            }
         }
     }
 

@@ -12,12 +12,15 @@ use lacus_algebra::{FlowNode, Known, Made, TaskGraph, TaskKind, Until};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+/// What a loop carries: the tiles of each value.
+pub(crate) type CarriedTiles = Vec<(Slot, Vec<TileId>)>;
+
 /// Rounds of loops and what was carried, for those who want to write it down.
 pub(crate) trait Rounds {
     /// A round of an outermost loop is over. `tiles` are those of what it carries.
     fn over(&mut self, of: usize, round: u64, carried: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError>;
     /// Where an outermost loop goes on from, if it was interrupted: rounds that are done, and what was carried.
-    fn resume(&mut self, of: usize) -> Result<Option<(u64, Vec<(Slot, Vec<TileId>)>)>, ExecuteError>;
+    fn resume(&mut self, of: usize) -> Result<Option<(u64, CarriedTiles)>, ExecuteError>;
 }
 
 /// Runs the flow of a plan.

@@ -18,6 +18,8 @@ pub(crate) use manner::{Manner, manner};
 pub(crate) use nonzeros::Nonzeros;
 pub(crate) use product::ProductForm;
 
+use fold::Number;
+
 use crate::error::ExecuteError;
 use crate::region::{Located, Numbers, Region, Walk, locate};
 use crate::tile::Tile;
@@ -42,9 +44,9 @@ pub(crate) struct Form {
 }
 
 enum Kind {
-    Product(ProductForm),
-    Fold(FoldForm),
-    Formula(Elements),
+    Product(Box<ProductForm>),
+    Fold(Box<FoldForm>),
+    Formula(Box<Elements>),
 }
 
 /// What a unit works with.
@@ -66,9 +68,9 @@ impl Form {
             None => ProductForm::of(&plan.network, operator),
         };
         let kind = match (&operator.fold, product) {
-            (_, Some(product)) => Kind::Product(product),
-            (Some(_), None) => Kind::Fold(FoldForm::of(&plan.network, operator)),
-            (None, None) => Kind::Formula(Elements::of(&plan.network, operator, &operator.body)),
+            (_, Some(product)) => Kind::Product(Box::new(product)),
+            (Some(_), None) => Kind::Fold(Box::new(FoldForm::of(&plan.network, operator))),
+            (None, None) => Kind::Formula(Box::new(Elements::of(&plan.network, operator, &operator.body))),
         };
         Form {
             operator: number,
@@ -253,7 +255,7 @@ fn fold_windows(op: &ReduceOp, out: &mut WindowMut, from: &Window) -> Option<()>
         match op {
             ReduceOp::Op(op) => fold_rows(*op, out, from),
             ReduceOp::Function(function) => out.iter_mut().zip(from).for_each(|(a, b)| {
-                *a = function.call(&[*a as f64, *b as f64]) as T;
+                *a = T::of(function.call(&[a.double(), b.double()]));
             }),
         }
     });

@@ -145,8 +145,11 @@ pub(crate) fn locate<'t>(
         .collect();
     let is_outside =
         ranges.iter().zip(&tensor.dims).any(|(&(low, high), &extent)| high < 0 || low >= extent as i64);
+    if is_outside {
+        return boxed(all, ranges);
+    }
     let mut at: Vec<i64> = spans.iter().map(|span| span.0).collect();
-    while !is_outside {
+    loop {
         let coordinates: Vec<u64> = at.iter().map(|&at| at as u64).collect();
         // A tile that no condition lets anybody look at is not there.
         if let Some(window) = tile(tensor.number(&coordinates)) {
@@ -175,7 +178,6 @@ pub(crate) fn locate<'t>(
             at[axis] = spans[axis].0;
         }
     }
-    boxed(all, ranges)
 }
 
 fn boxed(all: WindowMut, ranges: Vec<(i64, i64)>) -> Located {

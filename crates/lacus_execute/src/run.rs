@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
-use crate::flow::{Flow, Rounds};
+use crate::flow::{CarriedTiles, Flow, Rounds};
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
@@ -252,7 +252,7 @@ impl Rounds for NoRounds {
         Ok(())
     }
 
-    fn resume(&mut self, _: usize) -> Result<Option<(u64, Vec<(Slot, Vec<TileId>)>)>, ExecuteError> {
+    fn resume(&mut self, _: usize) -> Result<Option<(u64, CarriedTiles)>, ExecuteError> {
         Ok(None)
     }
 }

@@ -51,8 +51,8 @@ pub(crate) fn multiply(
         })
         .collect();
     let mut dense = Vec::with_capacity(2);
-    for which in 0..2 {
-        dense.push(match sparse[which] {
+    for (which, sparse) in sparse.iter().enumerate() {
+        dense.push(match sparse {
             Some(_) => None,
             None => Some(form.dense_factor(which, bench, reads)?),
         });

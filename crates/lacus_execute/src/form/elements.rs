@@ -38,6 +38,7 @@ pub(crate) struct Sources {
     sizes: Vec<usize>,
     /// What keeps the memory alive.
     _located: Vec<Located>,
+    #[expect(clippy::vec_box, reason = "lanes point at them, so they must not move")]
     _numbers: Vec<Box<[u8; 8]>>,
 }
 
@@ -192,11 +193,12 @@ impl Elements {
         lanes.clear();
         for (input, first) in sources.firsts.iter().enumerate() {
             lanes.push(match first {
-                // SAFETY: the place lies within the window.
-                Some(first) => Lane::Strided {
-                    first: unsafe { first.offset(places[input] as isize * sources.sizes[input] as isize) },
-                    stride: steps[input] as isize,
-                },
+                Some(first) => {
+                    let offset = places[input] as isize * sources.sizes[input] as isize;
+                    // SAFETY: the place lies within the window.
+                    let first = unsafe { first.offset(offset) };
+                    Lane::Strided { first, stride: steps[input] as isize }
+                }
                 None => Lane::Ramp { start: places[input], step: steps[input] },
             });
         }
