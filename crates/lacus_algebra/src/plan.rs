@@ -133,6 +133,7 @@ fn plan_in(
     options: &PlanOptions,
     way: Option<usize>,
 ) -> Result<ProgramPlan, AlgebraError> {
+    options.check()?;
     let network = lower(program)?;
     let tiling = Tiling::choose(&network, options.block, options.sites)?;
     plan_tiles(network, tiling, options, way, way.is_none())

@@ -227,15 +227,15 @@ impl<'a> Engine<'a> {
     /// A tile that is loaded, known from now on.
     pub(crate) fn add_load(&self, value: Slot, tile: u32) -> TileId {
         let entry = match self.loads.resident(value, tile) {
-            Some(found) => Entry::new(Place::Here(found), 0, true),
-            None => Entry::new(Place::Away, self.loads.bytes(value, tile).max(1), true),
+            Some(found) => Entry::new(Place::Here(found), 0, Some((value, tile))),
+            None => Entry::new(Place::Away, self.loads.bytes(value, tile).max(1), Some((value, tile))),
         };
         self.lock().memory.add(entry)
     }
 
     /// A tile that a unit is going to make.
     pub(crate) fn add_made(&self, bytes: u64) -> TileId {
-        self.lock().memory.add(Entry::new(Place::Away, bytes, false))
+        self.lock().memory.add(Entry::new(Place::Away, bytes, None))
     }
 
     /// Bytes that the tile of a value is expected to take.
@@ -256,7 +256,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Brings a tile here and hands it out; for conditions and for what is saved outside of units.
-    pub(crate) fn fetch(&self, id: TileId, origin: Option<(Slot, u32)>) -> Result<Tile, ExecuteError> {
+    pub(crate) fn fetch(&self, id: TileId) -> Result<Tile, ExecuteError> {
         let mut state = self.lock();
         loop {
             let bytes = state.memory.entry(id).bytes;
@@ -270,7 +270,7 @@ impl<'a> Engine<'a> {
             }
             state.memory.entry(id).place = Place::Busy;
             drop(state);
-            self.bring(id, origin, bytes, 0)?;
+            self.bring(id, bytes, 0)?;
             state = self.lock();
         }
     }
@@ -369,13 +369,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes room for a tile that is `Busy` and brings it.
-    fn bring(
-        &self,
-        id: TileId,
-        origin: Option<(Slot, u32)>,
-        bytes: u64,
-        position: u32,
-    ) -> Result<(), ExecuteError> {
+    fn bring(&self, id: TileId, bytes: u64, position: u32) -> Result<(), ExecuteError> {
         if let Err(error) = self.make_room(bytes, position) {
             let mut state = self.lock();
             let entry = state.memory.entry(id);
@@ -384,12 +378,16 @@ impl<'a> Engine<'a> {
             self.wake.notify_all();
             return Err(error);
         }
-        self.bring_taken(id, origin, bytes)
+        self.bring_taken(id, bytes)
     }
 
     /// Brings a tile that is `Busy` and for which room was taken.
-    fn bring_taken(&self, id: TileId, origin: Option<(Slot, u32)>, bytes: u64) -> Result<(), ExecuteError> {
-        let aside = self.lock().memory.entry(id).aside.clone();
+    fn bring_taken(&self, id: TileId, bytes: u64) -> Result<(), ExecuteError> {
+        let (aside, origin) = {
+            let mut state = self.lock();
+            let entry = state.memory.entry(id);
+            (entry.aside.clone(), entry.origin)
+        };
         let brought = match (&aside, origin) {
             (Some(aside), _) => self.spill.get(aside),
             (None, Some((value, tile))) => self.loads.load(value, tile),

@@ -133,7 +133,7 @@ impl<'e, 'a> Flow<'e, 'a> {
             self.engine.count_round();
             if let Until::Is(condition, ends_when) = node.until {
                 let tile = self.tile(condition, 0)?;
-                let found = self.engine.fetch(tile, self.origin(condition, 0))?;
+                let found = self.engine.fetch(tile)?;
                 let truth = found.dense().scalar().is_some_and(|truth| truth.is_true());
                 if truth == ends_when {
                     break;
@@ -221,10 +221,6 @@ impl<'e, 'a> Flow<'e, 'a> {
         if let Some(before) = self.store.insert(key, tile) {
             self.engine.release(before);
         }
-    }
-
-    fn origin(&self, value: Slot, tile: u32) -> Option<(Slot, u32)> {
-        matches!(self.engine.plan.network.value(value).made, Made::Load(_)).then_some((value, tile))
     }
 
     fn tiles_of(&mut self, value: Slot) -> Result<Vec<TileId>, ExecuteError> {

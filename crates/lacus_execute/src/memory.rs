@@ -5,6 +5,7 @@
 
 use crate::spill::Aside;
 use crate::tile::Tile;
+use lacus_algebra::expr::Slot;
 use std::collections::BTreeSet;
 
 /// A tile of a run, by its number.
@@ -29,8 +30,8 @@ pub(crate) struct Entry {
     pub(crate) place: Place,
     /// Bytes it takes in memory; none if the memory is the caller's.
     pub(crate) bytes: u64,
-    /// Stored: it can be read again.
-    pub(crate) is_stored: bool,
+    /// Where it is stored, so that it can be read again: the value that is loaded, and the tile of it.
+    pub(crate) origin: Option<(Slot, u32)>,
     /// Its copy on disk, if there is one.
     pub(crate) aside: Option<Aside>,
     pins: u32,
@@ -45,8 +46,8 @@ pub(crate) struct Entry {
 const LATER: u32 = u32::MAX;
 
 impl Entry {
-    pub(crate) fn new(place: Place, bytes: u64, is_stored: bool) -> Entry {
-        Entry { place, bytes, is_stored, aside: None, pins: 0, uses: Vec::new(), used: 0, keeps: 0 }
+    pub(crate) fn new(place: Place, bytes: u64, origin: Option<(Slot, u32)>) -> Entry {
+        Entry { place, bytes, origin, aside: None, pins: 0, uses: Vec::new(), used: 0, keeps: 0 }
     }
 
     fn next_use(&self) -> u32 {
@@ -107,10 +108,10 @@ impl Memory {
         }
     }
 
-    /// True when a tile is nowhere in memory and nobody brings it. A tile that is gone is not away.
-    pub(crate) fn is_away(&self, id: TileId) -> bool {
+    /// True when a tile is stored, nowhere in memory, and nobody brings it. A tile that is gone is not away.
+    pub(crate) fn can_be_read(&self, id: TileId) -> bool {
         let entry = self.entries.get(id).and_then(Option::as_ref);
-        entry.is_some_and(|entry| matches!(entry.place, Place::Away))
+        entry.is_some_and(|entry| matches!(entry.place, Place::Away) && entry.origin.is_some())
     }
 
     /// Bytes in memory.
@@ -149,8 +150,8 @@ impl Memory {
             self.idle.remove(&(next, id));
             let entry = self.entry(id);
             let Place::Here(tile) = std::mem::replace(&mut entry.place, Place::Busy) else { continue };
-            if entry.is_stored || entry.aside.is_some() {
-                entry.place = if entry.is_stored { Place::Away } else { Place::Aside };
+            if entry.origin.is_some() || entry.aside.is_some() {
+                entry.place = if entry.aside.is_some() { Place::Aside } else { Place::Away };
                 let freed = entry.bytes;
                 self.held -= freed;
                 continue;

@@ -8,7 +8,7 @@ use crate::tile::Tile;
 use crate::units::{Doing, Unit, Units};
 use crate::window::WindowMut;
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Known, Made, TaskGraph, TaskId};
+use lacus_algebra::{Known, TaskGraph, TaskId};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,13 +132,6 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Where a task's tile can be read again.
-    fn origin(&self, task: TaskId) -> Option<(Slot, u32)> {
-        let task = self.graph.task(task)?;
-        matches!(self.engine.plan.network.value(task.value).made, Made::Load(_))
-            .then_some((task.value, task.tile))
-    }
-
     /// Pins the inputs of a unit, bringing those that are not here.
     fn acquire(&self, unit: u32, inputs: &[TaskId]) -> Result<Vec<(TaskId, Tile)>, ExecuteError> {
         let mut found: Vec<(TaskId, Tile)> = Vec::with_capacity(inputs.len());
@@ -166,7 +159,7 @@ impl Job<'_, '_> {
             entry.place = Place::Busy;
             let bytes = entry.bytes;
             drop(state);
-            self.engine.bring(id, self.origin(task), bytes, unit)?;
+            self.engine.bring(id, bytes, unit)?;
             state = self.engine.lock();
         }
         Ok(found)
@@ -314,7 +307,7 @@ impl Job<'_, '_> {
             entry.place = Place::Busy;
             let bytes = entry.bytes;
             drop(state);
-            engine.bring(id, None, bytes, position)?;
+            engine.bring(id, bytes, position)?;
             state = engine.lock();
         }
     }
@@ -345,15 +338,14 @@ impl Job<'_, '_> {
                 }
                 for &task in &self.units.all[position as usize].inputs {
                     let id = self.tiles[task as usize];
-                    let Some(origin) = self.origin(task) else { continue };
-                    if state.memory.is_away(id) {
-                        next = Some((position, id, origin));
+                    if state.memory.can_be_read(id) {
+                        next = Some((position, id));
                         break 'units;
                     }
                 }
             }
             // Only room that nobody needs sooner is taken, and nothing is written to disk for it.
-            let room = next.is_some_and(|(position, id, _)| {
+            let room = next.is_some_and(|(position, id)| {
                 let bytes = state.memory.entry(id).bytes;
                 match state.memory.take(bytes, position, false) {
                     Room::Taken => true,
@@ -364,7 +356,7 @@ impl Job<'_, '_> {
                     Room::Wait => false,
                 }
             });
-            let Some((_, id, origin)) = next.filter(|_| room) else {
+            let Some((_, id)) = next.filter(|_| room) else {
                 state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
                 continue;
             };
@@ -373,7 +365,7 @@ impl Job<'_, '_> {
             let bytes = entry.bytes;
             state.ahead += 1;
             drop(state);
-            let brought = engine.bring_taken(id, Some(origin), bytes);
+            let brought = engine.bring_taken(id, bytes);
             state = engine.lock();
             state.ahead -= 1;
             if let Err(error) = brought {
