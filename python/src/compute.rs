@@ -81,7 +81,16 @@ async fn run(
     into: Option<(&mut Table, &WriteOptions)>,
 ) -> Result<Finished, ExecuteError> {
     let Request {
-        program, sources, targets, memory_bytes, workers, spill, forbid_nan, progress, cancel, ..
+        program,
+        sources,
+        targets,
+        memory_bytes,
+        workers,
+        spill,
+        forbid_nan,
+        checkpoint_every,
+        progress,
+        cancel,
     } = request;
     let inputs: BTreeMap<String, Input<'_>> = sources;
     let watch = progress.map(|tell| {
@@ -93,6 +102,7 @@ async fn run(
         workers,
         spill,
         forbid_nan,
+        checkpoint_every,
         cancel: Some(cancel),
         watch,
         ..RunOptions::default()
@@ -362,6 +372,7 @@ fn report<'py>(py: Python<'py>, report: &Report, version: Option<u64>) -> PyResu
     dict.set_item("peak_memory_bytes", report.peak_bytes)?;
     dict.set_item("spilled_bytes", report.spilled_bytes)?;
     dict.set_item("rounds", report.rounds)?;
+    dict.set_item("resumed_rounds", report.resumed_rounds)?;
     dict.set_item("workers", report.workers)?;
     dict.set_item("version", version)?;
     Ok(dict)

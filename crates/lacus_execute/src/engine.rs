@@ -170,6 +170,13 @@ impl<'a> Engine<'a> {
         self.lock().report.rounds += 1;
     }
 
+    /// Rounds of an outermost loop that an earlier run has done, and how many those are with the rounds of loops within.
+    pub(crate) fn count_resumed(&self, rounds: u64, in_all: u64) {
+        let mut state = self.lock();
+        state.report.resumed_rounds += rounds;
+        state.report.rounds += in_all;
+    }
+
     /// A tile that somebody holds on to.
     pub(crate) fn keep(&self, id: TileId) {
         self.lock().memory.keep(id);
@@ -189,11 +196,24 @@ impl<'a> Engine<'a> {
 
     /// A tile that is loaded, known from now on.
     pub(crate) fn add_load(&self, value: Slot, tile: u32) -> TileId {
-        let entry = match self.loads.resident(value, tile) {
+        let mut entry = match self.loads.resident(value, tile) {
             Some(found) => Entry::new(Place::Here(found), 0, true),
             None => Entry::new(Place::Away, self.loads.bytes(value, tile).max(1), true),
         };
+        entry.origin = Some((value, tile));
         self.lock().memory.add(entry)
+    }
+
+    /// A tile that comes from elsewhere; from now on it is like one that was made.
+    pub(crate) fn add_given(&self, tile: Tile) -> Result<TileId, ExecuteError> {
+        let bytes = tile.size_bytes();
+        if let Err(error) = self.make_room(bytes, 0, true) {
+            return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
+        }
+        let mut state = self.lock();
+        let id = state.memory.add(Entry::new(Place::Busy, bytes, false));
+        state.memory.arrive(id, tile, bytes);
+        Ok(id)
     }
 
     /// A tile that a unit is going to make.
@@ -332,7 +352,12 @@ impl<'a> Engine<'a> {
             self.wake.notify_all();
             return Err(error);
         }
-        let aside = self.lock().memory.entry(id).aside.clone();
+        let (aside, known) = {
+            let mut state = self.lock();
+            let entry = state.memory.entry(id);
+            (entry.aside.clone(), entry.origin)
+        };
+        let origin = origin.or(known);
         let brought = match (&aside, origin) {
             (Some(aside), _) => self.spill.get(aside).map(Tile::Dense),
             (None, Some((value, tile))) => self.loads.load(value, tile),
@@ -417,11 +442,7 @@ impl Job<'_, '_> {
         let mut scratch = Scratch::new();
         while let Some(unit) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
-            let done = done.unwrap_or_else(|panic| {
-                let what = panic.downcast_ref::<String>().cloned();
-                let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-                Err(ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) })
-            });
+            let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
             let done = done.map_err(|error| {
                 let task = self.graph.task(self.units.all[unit as usize].task);
                 let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
@@ -683,6 +704,14 @@ impl Job<'_, '_> {
 
     /// Reads tiles before their turn, while there is room that nobody needs sooner.
     fn read_ahead(&self) {
+        // Workers wait for what is being read: they have to hear of it.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.read_while_there_is_room())) {
+            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
+            self.engine.wake.notify_all();
+        }
+    }
+
+    fn read_while_there_is_room(&self) {
         let engine = self.engine;
         let mut state = engine.lock();
         loop {
@@ -756,6 +785,13 @@ impl Job<'_, '_> {
             state = engine.wake.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
         }
     }
+}
+
+/// What a panic said.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
+    let what = panic.downcast_ref::<String>().cloned();
+    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
 }
 
 /// Fails at the first element that is not a number.

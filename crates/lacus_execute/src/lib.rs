@@ -36,6 +36,8 @@ mod flow;
 mod input;
 mod output;
 
+mod checkpoint;
+
 mod run;
 
 pub use engine::Watch;

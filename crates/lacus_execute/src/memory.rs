@@ -5,6 +5,7 @@
 
 use crate::spill::Aside;
 use crate::tile::Tile;
+use lacus_algebra::expr::Slot;
 use std::collections::BTreeSet;
 
 /// A tile of a run, by its number.
@@ -31,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
     /// Stored: it can be read again.
     pub(crate) is_stored: bool,
+    /// What is read then: loops carry loaded tiles under other names.
+    pub(crate) origin: Option<(Slot, u32)>,
     /// Its copy on disk, if there is one.
     pub(crate) aside: Option<Aside>,
     pins: u32,
@@ -46,7 +49,17 @@ const LATER: u32 = u32::MAX;
 
 impl Entry {
     pub(crate) fn new(place: Place, bytes: u64, is_stored: bool) -> Entry {
-        Entry { place, bytes, is_stored, aside: None, pins: 0, uses: Vec::new(), used: 0, keeps: 0 }
+        Entry {
+            place,
+            bytes,
+            is_stored,
+            origin: None,
+            aside: None,
+            pins: 0,
+            uses: Vec::new(),
+            used: 0,
+            keeps: 0,
+        }
     }
 
     fn next_use(&self) -> u32 {

@@ -38,7 +38,7 @@ pub struct Store<'a> {
 
 /// Results up to this many bytes are put together in memory and stored as a whole, with the layout that suits them.
 /// Larger ones are stored tile by tile.
-const WHOLE_BYTES: u64 = 64 << 20;
+pub(crate) const WHOLE_BYTES: u64 = 64 << 20;
 
 /// The results of a run.
 pub(crate) struct ResultTiles<'a, 't> {
@@ -193,10 +193,21 @@ impl<'a, 't> ResultTiles<'a, 't> {
     }
 }
 
-fn bounds(tiles: &Tiles, tile: u32) -> (Vec<usize>, Vec<usize>) {
+/// Where a tile begins, and its shape.
+pub(crate) fn bounds(tiles: &Tiles, tile: u32) -> (Vec<usize>, Vec<usize>) {
     let at = tiles.coordinates(tile as usize);
     let starts = at.iter().zip(&tiles.blocks).map(|(at, block)| (at * block) as usize).collect();
     (starts, tiles.shape(&at).iter().map(|&n| n as usize).collect())
+}
+
+/// The same as a selection.
+pub(crate) fn slices(starts: &[usize], shape: &[usize]) -> Vec<Index> {
+    let of = |(&start, &count): (&usize, &usize)| Index::Slice {
+        start: Some(start as i64),
+        stop: Some((start + count) as i64),
+        step: None,
+    };
+    starts.iter().zip(shape).map(of).collect()
 }
 
 impl Results for ResultTiles<'_, '_> {
@@ -225,12 +236,7 @@ impl Results for ResultTiles<'_, '_> {
         let (Some(store), Some(name)) = (&self.store, &saved.stored_as) else { return Ok(0) };
         let dense = dense.into_owned().into_contiguous();
         let Some(tensor) = dense.as_tensor() else { return Ok(0) };
-        let of = |(&start, &count): (&usize, &usize)| Index::Slice {
-            start: Some(start as i64),
-            stop: Some((start + count) as i64),
-            step: None,
-        };
-        let indices: Vec<Index> = starts.iter().zip(&shape).map(of).collect();
+        let indices = slices(&starts, &shape);
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
         let Store { table, options, .. } = &mut **store;
         self.block(table.write_region(name, &indices, tensor, options))?;

@@ -1,5 +1,6 @@
 //! A whole run: plan, engine, flow, results.
 
+use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
 use crate::flow::{Flow, Rounds};
@@ -39,6 +40,9 @@ pub struct RunOptions {
     pub forbid_nan: bool,
     /// Rounds of all loops together, at most.
     pub rounds: Option<u64>,
+    /// Stores what outermost loops carry every so many rounds, as a version of its own under `_run/`, and goes on from there
+    /// when the same program is run on the same inputs again. Needs a dataset that results are stored in.
+    pub checkpoint_every: Option<u64>,
     /// Runs on so many sites, each with its own memory, and counts what moves between them.
     pub sites: Option<u64>,
     /// The extent of a tile along every axis; by default tiles of some megabytes.
@@ -185,14 +189,21 @@ pub fn run(
 pub fn run_plan(
     plan: &ProgramPlan,
     inputs: &BTreeMap<String, Input<'_>>,
-    store: Option<&mut Store<'_>>,
+    mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
     let runtime = tokio::runtime::Handle::try_current().ok();
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let workers = options.workers.unwrap_or_else(default_workers).max(1);
     let loads = InputTiles::new(plan, inputs, runtime.clone())?;
-    let results = ResultTiles::new(plan, store, runtime, budget)?;
+    let mut checkpoints = match (options.checkpoint_every, store.as_deref()) {
+        (None, _) => None,
+        (Some(_), None) => return Err(ExecuteError::NoCheckpoints),
+        (Some(every), Some(store)) => {
+            Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
+        }
+    };
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget)?;
     let fixed = results.bytes();
     let Some(left) = budget.checked_sub(fixed) else {
         let what = "the results alone, which go back to the caller as arrays,".to_owned();
@@ -207,7 +218,11 @@ pub fn run_plan(
         engine.cancel = options.cancel.as_deref();
         engine.watch = options.watch.as_deref();
         let mut flow = Flow::new(&engine, options.rounds.unwrap_or(1_000_000_000), results.in_place());
-        flow.run(&mut NoRounds).map_err(|error| match error {
+        let done = match &mut checkpoints {
+            Some(checkpoints) => flow.run(&mut checkpoints.rounds(&engine)),
+            None => flow.run(&mut NoRounds),
+        };
+        done.map_err(|error| match error {
             ExecuteError::Budget { what, needed, .. } => {
                 ExecuteError::Budget { what, needed: needed + fixed, budget }
             }
@@ -222,11 +237,15 @@ pub fn run_plan(
         watch(&report);
     }
     let fixed_by = fixed_by(plan);
-    Ok(Finished { made: results.finish()?, report, fixed_by })
+    let made = results.finish()?;
+    if let (Some(checkpoints), Some(store)) = (checkpoints, store) {
+        checkpoints.discard(store)?;
+    }
+    Ok(Finished { made, report, fixed_by })
 }
 
 /// What decides the bits of a result, next to the program and its inputs.
-fn fixed_by(plan: &ProgramPlan) -> Json {
+pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
     let blocks: BTreeMap<String, Vec<u64>> = plan
         .placed
         .keys()
@@ -244,6 +263,8 @@ fn fixed_by(plan: &ProgramPlan) -> Json {
 struct NoRounds;
 
 impl Rounds for NoRounds {
+    fn begin(&mut self, _: usize) {}
+
     fn over(&mut self, _: usize, _: u64, _: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError> {
         Ok(())
     }

@@ -360,6 +360,21 @@ impl Table {
         })
     }
 
+    /// A text that is the same only as long as a tensor is: of where its rows lie. Upkeep may change it, writes to other
+    /// tensors seldom do.
+    pub fn fingerprint(&self, name: &str) -> Result<String, TableError> {
+        let state = self.snapshot.tensor(name).ok_or_else(|| self.no_such(name))?;
+        self.refuse_column(name)?;
+        let mut text = String::new();
+        for file in &state.files {
+            if let Some(held) = file.held(name) {
+                let (path, rows) = (&file.add.path, &held.rows);
+                text.push_str(&format!("{path}:{}:{rows:?}\n", held.header.is_some()));
+            }
+        }
+        Ok(text)
+    }
+
     pub(crate) fn no_such(&self, name: &str) -> TableError {
         TableError::NoSuchTensor {
             name: name.to_owned(),
