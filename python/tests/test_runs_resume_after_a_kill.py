@@ -54,7 +54,7 @@ def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
 def kept(url: str) -> dict[str, int]:
     """The checkpoints of a dataset, with the rounds that were done."""
     ds = lacus.open(url)
-    found = [name for name in ds if name.startswith("_run/")]
+    found = [name for name in ds.keys() if name.startswith("_run/")]
     return {name: ds[name].metadata["lacus.checkpoint"]["rounds"] for name in found}
 
 

@@ -15,7 +15,7 @@ use crate::error::ExecuteError;
 use crate::flow::Rounds;
 use crate::input::{Input, stored};
 use crate::memory::TileId;
-use crate::output::{Store, WHOLE_BYTES, bounds, slices};
+use crate::output::{Store, WHOLE_BYTES, bounds, fixed_by, slices, still_there};
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
@@ -209,7 +209,12 @@ impl Recorder<'_, '_> {
                         let (starts, shape) = bounds(&tiles, tile as u32);
                         let window = window.into_contiguous();
                         let Some(tensor) = window.as_tensor() else { continue };
-                        runtime.block_on(table.write_region(&name, &slices(&starts, &shape), tensor, options))?;
+                        runtime.block_on(table.write_region(
+                            &name,
+                            &slices(&starts, &shape),
+                            tensor,
+                            options,
+                        ))?;
                     }
                     Tile::Sparse(found) => {
                         sparse.push(tile);
@@ -246,6 +251,7 @@ impl Rounds for Recorder<'_, '_> {
         {
             let Checkpoints { table, runtime, .. } = &mut *self.checkpoints;
             runtime.block_on(table.refresh()).map_err(stored)?;
+            runtime.block_on(still_there(table))?;
             table.begin().map_err(stored)?;
         }
         let written = self.write(of, round, carried);
@@ -279,7 +285,8 @@ impl Rounds for Recorder<'_, '_> {
             found.push((carried.inside, name, facts));
         }
         let number = |facts: &Json, what: &str| facts.get(what).and_then(Json::as_u64).unwrap_or(0);
-        let Some(done) = found.first().map(|(.., facts)| number(facts, "rounds")).filter(|&done| done > 0) else {
+        let Some(done) = found.first().map(|(.., facts)| number(facts, "rounds")).filter(|&done| done > 0)
+        else {
             return Ok(None);
         };
         if found.iter().any(|(.., facts)| number(facts, "rounds") != done) {
@@ -410,7 +417,7 @@ fn identity(plan: &ProgramPlan, inputs: &BTreeMap<String, Input<'_>>) -> Result<
         hash.update(bytes);
     };
     say(&mut hash, plan.network.source.as_bytes());
-    say(&mut hash, crate::run::fixed_by(plan).to_string().as_bytes());
+    say(&mut hash, fixed_by(plan).to_string().as_bytes());
     for &slot in plan.placed.keys() {
         say(&mut hash, format!("{} {:?}", slot.0, plan.tiles(slot).blocks).as_bytes());
     }

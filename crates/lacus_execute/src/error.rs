@@ -106,11 +106,15 @@ pub enum ExecuteError {
     },
 
     /// Checkpoints are asked for, and there is nowhere to keep them.
-    #[error("checkpoints of loops are kept in the dataset that results are stored in, and this run stores nothing")]
+    #[error(
+        "checkpoints of loops are kept in the dataset that results are stored in, and this run stores nothing"
+    )]
     NoCheckpoints,
 
     /// A loop that cannot be gone on with in the middle.
-    #[error("checkpoint_every: a loop that saves {name:?} within {within} cannot be gone on with; save it after the loop")]
+    #[error(
+        "checkpoint_every: a loop that saves {name:?} within {within} cannot be gone on with; save it after the loop"
+    )]
     SavesWithin {
         /// What is saved.
         name: String,

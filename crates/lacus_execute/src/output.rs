@@ -8,9 +8,9 @@ use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{FlowNode, Made, Network, ProgramPlan, Tiles};
 use lacus_layout::{Value, Wish};
-use lacus_table::{Put, Table, WriteOptions};
+use lacus_table::{ErrorKind, Put, Table, WriteOptions};
 use lacus_tensor::{Index, Shape};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 use tokio::runtime::Handle;
@@ -242,4 +242,30 @@ impl Results for ResultTiles<'_, '_> {
         self.block(table.write_region(name, &indices, tensor, options))?;
         Ok(dense.size_bytes())
     }
+}
+
+/// Fails if a dataset was deleted meanwhile: a version of what is no longer there would be no dataset either.
+pub(crate) async fn still_there(table: &Table) -> Result<(), ExecuteError> {
+    match table.is_there().await.map_err(stored)? {
+        true => Ok(()),
+        false => {
+            let what = format!("the dataset was deleted while the program ran: {}", table.store().text());
+            Err(ExecuteError::Storage { kind: ErrorKind::NotFound, what })
+        }
+    }
+}
+
+/// What decides the bits of a result, next to the program and its inputs.
+pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
+    let blocks: BTreeMap<String, Vec<u64>> = plan
+        .placed
+        .keys()
+        .map(|&slot| (plan.network.value(slot).name.clone(), plan.tiles(slot).blocks))
+        .collect();
+    json!({
+        "lanes": plan.options.sites,
+        "tiles": blocks,
+        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
+        "target": std::env::consts::ARCH,
+    })
 }

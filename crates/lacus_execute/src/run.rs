@@ -7,7 +7,7 @@ use crate::flow::{Flow, Rounds};
 use crate::input::{Input, InputTiles, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{ResultTiles, Store, Target};
+use crate::output::{ResultTiles, Store, Target, fixed_by, still_there};
 use crate::report::Report;
 use crate::spill::Spill;
 use crate::window::Window;
@@ -127,7 +127,11 @@ pub async fn run_into(
     let mut store = Store { table, options: write, targets };
     let done = aside(|| run(program, inputs, Some(&mut store), options));
     let Store { table, .. } = store;
-    let finished = match done {
+    let is_there = match done {
+        Ok(finished) => still_there(table).await.map(|()| finished),
+        Err(error) => Err(error),
+    };
+    let finished = match is_there {
         Ok(finished) => finished,
         Err(error) => {
             if is_ours {
@@ -242,21 +246,6 @@ pub fn run_plan(
         checkpoints.discard(store)?;
     }
     Ok(Finished { made, report, fixed_by })
-}
-
-/// What decides the bits of a result, next to the program and its inputs.
-pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
-    let blocks: BTreeMap<String, Vec<u64>> = plan
-        .placed
-        .keys()
-        .map(|&slot| (plan.network.value(slot).name.clone(), plan.tiles(slot).blocks))
-        .collect();
-    json!({
-        "lanes": plan.options.sites,
-        "tiles": blocks,
-        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
-        "target": std::env::consts::ARCH,
-    })
 }
 
 /// Loops are not written down.

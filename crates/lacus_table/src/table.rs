@@ -208,6 +208,12 @@ impl Table {
         is_table(store).await
     }
 
+    /// Whether the table that this handle looks at is still there. Writes do not ask: for those who worked for long.
+    pub async fn is_there(&self) -> Result<bool, TableError> {
+        let seen = self.transaction.as_ref().map_or(&self.snapshot, Transaction::base);
+        Ok(self.store.exists(&entry_path(seen.version)).await? || is_table(&self.store).await?)
+    }
+
     /// Removes a table and everything in it. What is not a Lacus dataset is refused.
     pub async fn delete(store: Store, world: World) -> Result<(), TableError> {
         let table = Table::open(store, world, At::Tip).await?;

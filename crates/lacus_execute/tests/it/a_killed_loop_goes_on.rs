@@ -58,9 +58,11 @@ fn whole(text: &str, saves: &[&str]) -> (BTreeMap<String, Vec<u8>>, u64) {
 
 #[test]
 fn after_any_round_and_with_the_same_bits() {
-    for (text, saves, memory) in
-        [(COUNTED, &COUNTED_SAVES[..], None), (UNTIL, &UNTIL_SAVES, None), (COUNTED, &COUNTED_SAVES, Some(16_000))]
-    {
+    for (text, saves, memory) in [
+        (COUNTED, &COUNTED_SAVES[..], None),
+        (UNTIL, &UNTIL_SAVES, None),
+        (COUNTED, &COUNTED_SAVES, Some(16_000)),
+    ] {
         let (expected, rounds) = whole(text, saves);
         for interrupted in [1, 2, 3, 7, 9, 20, 23, 27, 40] {
             let place = place();
@@ -77,7 +79,8 @@ fn after_any_round_and_with_the_same_bits() {
             let table = place.open();
             assert!(saves.iter().all(|name| !table.contains(name)), "nothing is stored before the end");
             let between = table.version();
-            let (done, version) = place.run(text, saves, &options).unwrap_or_else(|e| panic!("{interrupted}: {e}"));
+            let (done, version) =
+                place.run(text, saves, &options).unwrap_or_else(|e| panic!("{interrupted}: {e}"));
             assert_eq!(done.report.resumed_rounds > 0, !found.is_empty(), "after {interrupted}: {found:?}");
             assert_eq!(done.report.rounds, rounds, "after {interrupted}");
             assert!(between > before || found.is_empty());
@@ -158,7 +161,8 @@ fn a_run_that_was_cancelled_goes_on() {
 #[test]
 fn only_the_same_program_on_the_same_inputs_goes_on() {
     let place = place();
-    let short = RunOptions { rounds: Some(5), ..options() };
+    // Four rounds, of which each has four of the loop in it.
+    let short = RunOptions { rounds: Some(23), ..options() };
     let resumed = |place: &Place, text: &str, options: &RunOptions| {
         place.run(text, &COUNTED_SAVES, options).unwrap().0.report.resumed_rounds
     };

@@ -26,7 +26,13 @@ fn place() -> Place {
 }
 
 /// Runs what has to fail, and looks for traces.
-fn failure(place: &Place, text: &str, saves: &[&str], functions: &Functions, options: &RunOptions) -> ExecuteError {
+fn failure(
+    place: &Place,
+    text: &str,
+    saves: &[&str],
+    functions: &Functions,
+    options: &RunOptions,
+) -> ExecuteError {
     let (version, files) = (place.open().version(), place.data_files());
     let mut table = place.open();
     let done = place.run_on(&mut table, text, saves, &BTreeMap::new(), functions, options);
@@ -36,7 +42,9 @@ fn failure(place: &Place, text: &str, saves: &[&str], functions: &Functions, opt
     assert_eq!(place.data_files(), files, "no data files");
     place.assert_no_spill();
     // The handle can be used on.
-    place.run_on(&mut table, "save(load(\"A\"), \"again\")", &["again"], &BTreeMap::new(), functions, options).unwrap();
+    place
+        .run_on(&mut table, "save(load(\"A\"), \"again\")", &["again"], &BTreeMap::new(), functions, options)
+        .unwrap();
     error
 }
 
@@ -62,7 +70,8 @@ fn when_it_is_cancelled_in_the_middle() {
     for workers in [1, 2, 4] {
         let place = place();
         let cancel = Arc::new(AtomicBool::new(false));
-        let options = RunOptions { cancel: Some(Arc::clone(&cancel)), workers: Some(workers), ..options(&place) };
+        let options =
+            RunOptions { cancel: Some(Arc::clone(&cancel)), workers: Some(workers), ..options(&place) };
         let functions = {
             let cancel = Arc::clone(&cancel);
             ticking(5_000, move || {
@@ -101,13 +110,28 @@ fn when_tiles_cannot_be_put_aside() {
         let options = RunOptions { spill: Some(path.clone()), ..options(&place) };
         if makes {
             // A directory that is not there is made.
-            place.run_on(&mut place.open(), LARGE, &NAMES, &BTreeMap::new(), &ticking(u64::MAX, || ()), &options).unwrap();
+            place
+                .run_on(
+                    &mut place.open(),
+                    LARGE,
+                    &NAMES,
+                    &BTreeMap::new(),
+                    &ticking(u64::MAX, || ()),
+                    &options,
+                )
+                .unwrap();
             assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
             continue;
         }
         let (version, files) = (place.open().version(), place.data_files());
-        let done =
-            place.run_on(&mut place.open(), LARGE, &NAMES, &BTreeMap::new(), &ticking(u64::MAX, || ()), &options);
+        let done = place.run_on(
+            &mut place.open(),
+            LARGE,
+            &NAMES,
+            &BTreeMap::new(),
+            &ticking(u64::MAX, || ()),
+            &options,
+        );
         let error = done.map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains(&*path.display().to_string()), "{error}");
@@ -181,10 +205,14 @@ fn when_the_dataset_goes_away() {
     };
     let text = "A = load(\"A\"); B = tick(A[0:20, 0:20])
         save(B, \"B\"); save(A @ A + sum(B), \"C\")";
-    let done = place.run_on(&mut place.open(), text, &["B", "C"], &BTreeMap::new(), &functions, &options(&place));
+    let done =
+        place.run_on(&mut place.open(), text, &["B", "C"], &BTreeMap::new(), &functions, &options(&place));
     let error = done.map(|_| ()).unwrap_err();
     assert!(is_gone.load(Ordering::SeqCst));
-    assert!(matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unavailable | ErrorKind::Corrupt), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unavailable | ErrorKind::Corrupt),
+        "{error:?}"
+    );
     assert_eq!(place.data_files(), Vec::<String>::new());
     place.assert_no_spill();
 }

@@ -9,12 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A program on arrays in memory, with as much memory as it likes.
-fn in_memory(text: &str, given: &BTreeMap<String, Tensor>, options: &RunOptions) -> BTreeMap<String, Vec<u8>> {
+fn in_memory(
+    text: &str,
+    given: &BTreeMap<String, Tensor>,
+    options: &RunOptions,
+) -> BTreeMap<String, Vec<u8>> {
     let mut types = lacus_algebra::Inputs::new();
     for (name, tensor) in given {
         types = types.with(name, tensor.dtype(), tensor.shape().clone());
     }
-    let program = lacus_algebra::check(&lacus_algebra::parse(text).unwrap(), &types, &Functions::new()).unwrap();
+    let program =
+        lacus_algebra::check(&lacus_algebra::parse(text).unwrap(), &types, &Functions::new()).unwrap();
     let inputs = given.iter().map(|(name, tensor)| (name.clone(), Input::from(tensor.as_ref()))).collect();
     let done = run(&program, &inputs, None, options).unwrap();
     done.made.iter().map(|(name, window)| (name.clone(), window.bytes().unwrap().to_vec())).collect()
@@ -76,8 +81,12 @@ fn a_streamed_result_that_is_saved_in_every_round_is_the_last_one() {
     let place = Place::new();
     place.put("A", &given["A"], None);
     for memory in [None, Some(60_000)] {
-        let options =
-            RunOptions { memory_bytes: memory, spill: Some(place.spill()), checkpoint_every: None, ..options(16) };
+        let options = RunOptions {
+            memory_bytes: memory,
+            spill: Some(place.spill()),
+            checkpoint_every: None,
+            ..options(16)
+        };
         place.run(text, &["B"], &options).unwrap();
         assert_eq!(place.get("B"), expected["B"]);
     }
@@ -94,7 +103,9 @@ fn few(dtype: DType, dims: &[u64]) -> Tensor {
     macro_rules! buffer {
         ($t:ty) => {
             Buffer::from_elements(
-                &(0..count).map(|at| if is_set(at) { (at % 100 + 1) as $t } else { 0 as $t }).collect::<Vec<_>>(),
+                &(0..count)
+                    .map(|at| if is_set(at) { (at % 100 + 1) as $t } else { 0 as $t })
+                    .collect::<Vec<_>>(),
             )
         };
     }
@@ -126,7 +137,8 @@ fn every_type_and_layout_is_read_under_a_small_budget() {
             place.put("v", &given["v"], None);
             for memory in [None, Some(40_000)] {
                 let options = RunOptions { memory_bytes: memory, spill: Some(place.spill()), ..options(16) };
-                let (done, _) = place.run(text, &names, &options).unwrap_or_else(|e| panic!("{dtype} {layout}: {e}"));
+                let (done, _) =
+                    place.run(text, &names, &options).unwrap_or_else(|e| panic!("{dtype} {layout}: {e}"));
                 assert!(memory.is_none_or(|memory| done.report.peak_bytes <= memory), "{}", done.report);
                 for name in names {
                     assert_eq!(place.get(name), expected[name], "{name} of {dtype} in {layout}, {memory:?}");
@@ -188,7 +200,9 @@ fn what_is_read_is_what_there_was_when_the_run_began() {
             place.put("other", &random(&[4], 5), None);
             is_written.store(true, Ordering::SeqCst);
         });
-        place.run_on(&mut place.open(), text, &["s", "copy"], &BTreeMap::new(), &functions, &options).unwrap();
+        place
+            .run_on(&mut place.open(), text, &["s", "copy"], &BTreeMap::new(), &functions, &options)
+            .unwrap();
     });
     assert_eq!(place.get("copy"), a.bytes());
     assert_eq!(place.get("A"), random(&[40, 40], 5).bytes());

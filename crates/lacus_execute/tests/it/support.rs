@@ -19,8 +19,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        let place =
-            Place { directory: tempfile::tempdir().unwrap(), runtime: Runtime::new().unwrap() };
+        let place = Place { directory: tempfile::tempdir().unwrap(), runtime: Runtime::new().unwrap() };
         place.runtime.block_on(Table::create(place.store(), World::real())).unwrap();
         place
     }
@@ -104,7 +103,8 @@ impl Place {
             types = types.with(name, dtype, shape);
         }
         let program = check(&parse(text).unwrap(), &types, functions).unwrap();
-        let target = |name: &&str| ((*name).to_owned(), Target { name: (*name).to_owned(), ..Target::default() });
+        let target =
+            |name: &&str| ((*name).to_owned(), Target { name: (*name).to_owned(), ..Target::default() });
         let targets = saves.iter().map(target).collect();
         let write = WriteOptions { cancel: options.cancel.clone(), ..WriteOptions::default() };
         self.runtime.block_on(run_into(&program, &inputs, Some((table, &write)), targets, options))
