@@ -109,8 +109,11 @@ bench: wheel .venv-bench/.made ## against the peers, on a release wheel; results
 	  pathlib.Path(sysconfig.get_path("purelib"), "lacus-sources.pth").write_text("$(CURDIR)/python\n")'
 	@touch $@
 
-.venv-bench/.made: bench/requirements.txt scripts/setup-venv
+.venv-bench/.made: bench/requirements.txt bench/requirements-compute.txt scripts/setup-venv
 	scripts/setup-venv .venv-bench -r bench/requirements.txt
+	@grep -v '^#' bench/requirements-compute.txt | while read -r peer; do \
+	  $(BENCH_VENV)/python -m pip install --quiet --disable-pip-version-check --no-input "$$peer" </dev/null || \
+	  printf '\n!!! %s could not be installed: it is LEFT OUT of the benchmark\n\n' "$$peer" >&2; done
 	@touch $@
 
 .PHONY: torch

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 from typing import Any
 
+import compute.report
 from figures import Figure, figures, time_of
 
 #: The row that others of its kind are compared with, by workload; the first one that was measured counts.
@@ -28,14 +29,32 @@ def text(run: dict[str, Any]) -> str:
         ]
         size = run["memory"][0]["input_gb"]
         parts.append("\n".join([f"memory beyond the input of a put of a mapped file of {size:.1f} GB", *lines]))
-    parts.append(_text_figures(figures(run)))
+    if has_storage(run):
+        parts.append(text_figures(figures(run)))
+    if run.get("compute"):
+        parts += compute.report.text(run["compute"])
+        parts.append(text_figures(compute.report.figures(run["compute"])))
+        if warned := compute.report.warning(run):
+            parts.append(warned)
     missing = not_run(run)
     parts.append("\n".join(["not run", *(f"  {line}" for line in missing or ["nothing: all took part"])]))
     return "\n\n".join(parts)
 
 
+def page(run: dict[str, Any], before: str) -> str:
+    """The page for the documentation. What was not run stays as it was before: storage or computing."""
+    computed = compute.report.section(run) if run.get("compute") else compute.report.section_of(before)
+    rest = markdown(run) if has_storage(run) or not before else compute.report.without_section(before)
+    return rest.rstrip("\n") + "\n" + (f"\n{computed}\n" if computed else "")
+
+
+def has_storage(run: dict[str, Any]) -> bool:
+    """Whether anything but computing was run."""
+    return bool(run["workloads"] or run.get("memory"))
+
+
 def markdown(run: dict[str, Any]) -> str:
-    """The page for the documentation."""
+    """The page for the documentation, all but computing."""
     settings = run["settings"]
     parts = [
         "# Benchmarks",
@@ -54,7 +73,7 @@ def markdown(run: dict[str, Any]) -> str:
     ]
     if settings["quick"]:
         parts.append("**These are figures of a quick run with small sizes: they show that it works, not how fast.**")
-    parts += ["## Figures", _markdown_figures(figures(run))]
+    parts += ["## Figures", markdown_figures(figures(run))]
     parts.append(
         "Promises that are counted rather than timed (requests and bytes of a slice, of opening, of rewriting a chunk) "
         "and those about killed and racing processes are tests: `make test`."
@@ -74,6 +93,7 @@ def not_run(run: dict[str, Any]) -> list[str]:
         for row in workload["rows"]:
             for operation, reason in row["failures"].items():
                 found.append(f"{row['name']}, {workload['key']}, {operation}: {reason}")
+    found += compute.report.not_run(run.get("compute", []))
     return found + [f"{name}: left out by --only" for name in run["left_out"]]
 
 
@@ -149,7 +169,7 @@ def _text_workload(workload: dict[str, Any]) -> str:
     return "\n".join([title, _aligned(lines), _spread(workload)]).rstrip()
 
 
-def _text_figures(found: Sequence[Figure]) -> str:
+def text_figures(found: Sequence[Figure]) -> str:
     lines = [[_verdict(figure), figure.promise, figure.goal, figure.found] for figure in found]
     return "figures\n" + _aligned(lines)
 
@@ -170,7 +190,7 @@ def _verdict(figure: Figure) -> str:
 # ---------------------------------------------------------------- markdown
 
 
-def _markdown_figures(found: Sequence[Figure]) -> str:
+def markdown_figures(found: Sequence[Figure]) -> str:
     lines = ["| promise | goal | found | |", "|---|---|---|---|"]
     lines += [
         f"| {figure.promise} | {figure.goal} | {figure.found} | {'**not met**' if figure.met is False else _verdict(figure)} |"

@@ -172,6 +172,28 @@ def main():
         command("branch", home / "samples")
         command("check", home / "samples")
 
+        title("Computing with stored arrays")
+        rng = np.random.default_rng(7)
+        ds.put_all({"X": rng.normal(size=(4000, 200)), "w": rng.normal(size=200)})
+        x = ds["X"].lazy()
+        covariance = (x - x.mean(axis=0)).T @ (x - x.mean(axis=0)) / (len(x) - 1)
+        made = timed("covariance of (4000, 200), stored", lambda: covariance.store(ds, "covariance", memory="64MiB"))
+        error = np.abs(made[:] - np.cov(ds["X"][:].T)).max()
+        print(f"  {made.shape}, off by {error:.1e} from numpy; made of {made.metadata['lacus.run']['lanes']} lanes")
+        program = """
+            X = load("X"); y = X @ load("w"); n = dim(X, 0)
+            b = zeros([dim(X, 1)])
+            repeat {
+                r = X @ b - y
+                g = transpose(X) @ r / n
+                b = b - 0.5 * g
+            } until sum(g * g) < 1e-12
+            save(b, "fitted")"""
+        fitted = timed("a regression by gradient descent", lambda: lacus.run(program, data=ds))["fitted"]
+        print(f"  off by {np.abs(fitted[:] - ds['w'][:]).max():.1e}")
+        (home / "fit.lac").write_text(program)
+        command("run", home / "fit.lac", "--data", url, "--memory", "64MiB")
+
         title("Two writers")
         other = lacus.open(url)
         other.put("theirs", np.arange(3))

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lacus_algebra::expr::{CheckedProgram, Step, StepNode};
+use lacus_algebra::expr::CheckedProgram;
 use lacus_algebra::{
     AlgebraError, ExplainOptions, Functions, Inputs, Problem, TensorType, check,
     explain_program as explain_text, parse,
 };
-use lacus_execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
+use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, run_into};
 use lacus_layout::Wish;
 use lacus_table::{Table, TableError, WriteOptions};
 use lacus_tensor::{DType, Shape, SparseTensor, Tensor};
@@ -51,16 +51,15 @@ struct Request<'a> {
 type ProgressFn = Box<dyn Fn(&Report) + Send + Sync>;
 
 /// A value that goes back to the caller.
-enum Made {
+enum Value {
     Dense(Tensor),
-    #[expect(dead_code, reason = "results are dense so far")]
     Sparse(SparseTensor),
 }
 
 /// What was run.
 #[derive(Default)]
 struct Finished {
-    made: BTreeMap<String, Made>,
+    made: BTreeMap<String, Value>,
     /// The version that the stored tensors are in.
     version: Option<u64>,
     report: Report,
@@ -109,8 +108,12 @@ async fn run(
     };
     let (finished, version) = run_into(program, &inputs, into, targets, &options).await?;
     let mut made = BTreeMap::new();
-    for (name, window) in finished.made {
-        made.insert(name, Made::Dense(window.into_tensor().map_err(ExecuteError::from)?));
+    for (name, value) in finished.made {
+        let value = match value {
+            Made::Dense(window) => Value::Dense(window.into_tensor().map_err(ExecuteError::from)?),
+            Made::Sparse(sparse) => Value::Sparse(sparse),
+        };
+        made.insert(name, value);
     }
     Ok(Finished { made, version, report: finished.report })
 }
@@ -201,9 +204,10 @@ pub(crate) fn run_program<'py>(
     let data = data.map(|data| data.get().handle());
     if let Some(handle) = &data {
         let table = frozen.table(py, handle)?;
-        for name in quoted(text) {
-            if !held.contains_key(name) && table.contains(name) && !table.is_column(name) {
-                held.insert(name.to_owned(), Held::Stored(Arc::clone(&table), name.to_owned()));
+        let loads = parse(text).map_err(|error| raise_algebra(py, &error))?.loads();
+        for name in loads {
+            if !held.contains_key(&name) && table.contains(&name) && !table.is_column(&name) {
+                held.insert(name.clone(), Held::Stored(Arc::clone(&table), name));
             }
         }
     }
@@ -284,8 +288,8 @@ pub(crate) fn run_program<'py>(
     let made = PyDict::new(py);
     for (name, value) in finished.made {
         let value = match value {
-            Made::Dense(tensor) => into_array(py, tensor)?,
-            Made::Sparse(tensor) => Bound::new(py, Sparse::new(tensor))?.into_any(),
+            Value::Dense(tensor) => into_array(py, tensor)?,
+            Value::Sparse(tensor) => Bound::new(py, Sparse::new(tensor))?.into_any(),
         };
         made.set_item(name, value)?;
     }
@@ -304,36 +308,17 @@ fn hold<'py>(source: &Bound<'py, PyAny>, frozen: &mut Frozen) -> PyResult<Held<'
     Ok(Held::Array(value.cast::<PyUntypedArray>()?.clone(), dtype(py, &name)?))
 }
 
-/// Everything that stands in quotes, and some that does not: texts have no escapes, and comments may have quotes.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split(['"', '\n']).filter(|piece| !piece.is_empty())
-}
-
 fn checked(py: Python<'_>, text: &str, inputs: &Inputs) -> Result<CheckedProgram, AlgebraError> {
     py.detach(|| check(&parse(text)?, inputs, &Functions::new()))
 }
 
 /// What a program saves, with types and shapes.
 fn saves(program: &CheckedProgram) -> BTreeMap<String, (DType, Vec<u64>)> {
-    fn walk(program: &CheckedProgram, steps: &[Step], all: &mut BTreeMap<String, (DType, Vec<u64>)>) {
-        for step in steps {
-            match &step.node {
-                StepNode::Compute(..) => {}
-                StepNode::Save(slot, name) => {
-                    let slot = program.slot(*slot);
-                    all.insert(name.clone(), (slot.dtype, slot.dims.clone()));
-                }
-                StepNode::For { body, .. } => walk(program, body, all),
-                StepNode::Loop { before, after, .. } => {
-                    walk(program, before, all);
-                    walk(program, after, all);
-                }
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk(program, program.steps(), &mut all);
-    all
+    let kind = |(name, slot)| {
+        let slot = program.slot(slot);
+        (name, (slot.dtype, slot.dims.clone()))
+    };
+    program.saves().into_iter().map(kind).collect()
 }
 
 /// Names that an error lists at most.

@@ -172,6 +172,28 @@ impl CheckedProgram {
         &self.steps
     }
 
+    /// What it saves: names, and the variable that was saved last under each.
+    pub fn saves(&self) -> BTreeMap<String, Slot> {
+        fn walk(steps: &[Step], all: &mut BTreeMap<String, Slot>) {
+            for step in steps {
+                match &step.node {
+                    StepNode::Compute(..) => {}
+                    StepNode::Save(slot, name) => {
+                        all.insert(name.clone(), *slot);
+                    }
+                    StepNode::For { body, .. } => walk(body, all),
+                    StepNode::Loop { before, after, .. } => {
+                        walk(before, all);
+                        walk(after, all);
+                    }
+                }
+            }
+        }
+        let mut all = BTreeMap::new();
+        walk(&self.steps, &mut all);
+        all
+    }
+
     /// The variable that a name stands for at the end of the program.
     pub fn find(&self, name: &str) -> Option<(Slot, &SlotType)> {
         let slot = *self.names.get(name)?;

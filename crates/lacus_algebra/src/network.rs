@@ -198,15 +198,20 @@ impl Network {
         all
     }
 
-    /// The values that are saved.
-    pub fn saved(&self) -> Vec<Slot> {
+    /// The values that are saved, with their names, in the order of the flow.
+    pub fn saves(&self) -> Vec<(String, Slot)> {
         let mut all = Vec::new();
         self.walk(&self.flow, &mut |node| {
-            if let FlowNode::Save(slot, _) = node {
-                all.push(*slot);
+            if let FlowNode::Save(slot, name) = node {
+                all.push((name.clone(), *slot));
             }
         });
         all
+    }
+
+    /// The values that are saved.
+    pub fn saved(&self) -> Vec<Slot> {
+        self.saves().into_iter().map(|(_, slot)| slot).collect()
     }
 
     fn walk(&self, flow: &[FlowNode], each: &mut impl FnMut(&FlowNode)) {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! _run/<program and inputs>/<loop>/<value>/dense        its tiles, as one array
-//!                                         /<tile>.…     the parts of a tile that is sparse
+//!                                         /<tile>       one that is sparse
 //! ```
 //!
 //! All of one loop is replaced at once, by a version of its own: the results' transaction knows nothing of it. What a
@@ -22,8 +22,7 @@ use lacus_algebra::expr::Slot;
 use lacus_algebra::{FlowNode, Network, ProgramPlan};
 use lacus_layout::{Value, Wish};
 use lacus_table::{ErrorKind, Put, Table, TableError, WriteOptions};
-use lacus_tensor::kernels::csr::{Csr, Value as CsrValue};
-use lacus_tensor::{Buffer, DType, Element, Shape, Tensor, TensorRef};
+use lacus_tensor::{Buffer, DType, Shape, Tensor, TensorRef};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -97,25 +96,14 @@ impl Checkpoints {
         names
     }
 
-    /// A one-dimensional part of a sparse tile.
-    fn read_part<T: Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
-        let header = self.table.tensor(name).map_err(stored)?.header;
-        let count = header.shape.dims().iter().product::<u64>() as usize;
-        let mut window = WindowMut::for_overwrite(header.dtype, &[count]);
-        let bytes = window.bytes_mut().unwrap_or_default();
-        self.runtime.block_on(self.table.read_into(name, &[], bytes)).map_err(stored)?;
-        if header.dtype.size_bytes() != size_of::<T>() {
-            return Err(odd(name));
-        }
-        Ok(window.freeze().slice::<T>().unwrap_or_default().to_vec())
-    }
-
-    fn read_csr<T: CsrValue + Element>(&self, name: &str, shape: &[usize]) -> Result<Csr<T>, ExecuteError> {
-        let [rows, columns] = shape else { return Err(odd(name)) };
-        let starts: Vec<i64> = self.read_part(&format!("{name}.starts"))?;
-        let starts = starts.into_iter().map(|start| start as usize).collect();
-        let indices: Vec<u32> = self.read_part(&format!("{name}.columns"))?;
-        Ok(Csr::new(*rows, *columns, starts, indices, self.read_part(&format!("{name}.values"))?)?)
+    /// A tile that was sparse.
+    fn read_sparse(&self, name: &str, dtype: DType, shape: &[usize]) -> Result<SparseTile, ExecuteError> {
+        let length = self.table.tensor(name).map_err(stored)?.header.shape.dims().iter().product::<u64>();
+        let mut bytes = vec![0; length as usize];
+        self.runtime.block_on(self.table.read_into(name, &[], &mut bytes)).map_err(stored)?;
+        let &[rows, columns] = shape else { return Err(odd(name)) };
+        let nnz = bytes.len().saturating_sub((rows + 1) * 8) / (4 + dtype.size_bytes());
+        Ok(SparseTile::from_bytes(dtype, [rows, columns], nnz, &bytes)?)
     }
 }
 
@@ -193,7 +181,7 @@ impl Recorder<'_, '_> {
                         }
                         Tile::Sparse(found) => {
                             sparse.push(tile);
-                            parts.extend(parts_of(&found, &format!("{prefix}/{of}/{k}/{tile}"))?);
+                            parts.push(part_of(&found, format!("{prefix}/{of}/{k}/{tile}"))?);
                         }
                     }
                 }
@@ -218,7 +206,7 @@ impl Recorder<'_, '_> {
                     }
                     Tile::Sparse(found) => {
                         sparse.push(tile);
-                        let found = parts_of(&found, &format!("{prefix}/{of}/{k}/{tile}"))?;
+                        let found = [part_of(&found, format!("{prefix}/{of}/{k}/{tile}"))?];
                         runtime.block_on(table.put(puts(&found), options))?;
                     }
                 }
@@ -306,12 +294,7 @@ impl Rounds for Recorder<'_, '_> {
                 let (starts, shape) = bounds(&tiles, tile);
                 let read = if sparse.contains(&u64::from(tile)) {
                     let name = format!("{name}/{tile}");
-                    let checkpoints = &self.checkpoints;
-                    Tile::Sparse(match value.dtype {
-                        DType::I64 => SparseTile::I64(checkpoints.read_csr(&name, &shape)?.into()),
-                        DType::F32 => SparseTile::F32(checkpoints.read_csr(&name, &shape)?.into()),
-                        _ => SparseTile::F64(checkpoints.read_csr(&name, &shape)?.into()),
-                    })
+                    Tile::Sparse(self.checkpoints.read_sparse(&name, value.dtype, &shape)?)
                 } else {
                     let mut window = WindowMut::for_overwrite(value.dtype, &shape);
                     let bytes = window.bytes_mut().unwrap_or_default();
@@ -349,26 +332,11 @@ impl From<ExecuteError> for TableOr {
     }
 }
 
-/// The parts of a sparse tile, exactly as they are: an element that is stored and zero stays stored.
-fn parts_of(tile: &SparseTile, name: &str) -> Result<[(String, Tensor); 3], ExecuteError> {
-    fn tensor<T: Element>(dtype: DType, items: &[T]) -> Result<Tensor, ExecuteError> {
-        Ok(Tensor::new(dtype, Shape::new([items.len() as u64])?, Buffer::from_elements(items))?)
-    }
-    fn parts<T: CsrValue + Element>(dtype: DType, csr: &Csr<T>) -> Result<[Tensor; 3], ExecuteError> {
-        let starts: Vec<i64> = csr.pattern().starts().iter().map(|&start| start as i64).collect();
-        let starts = tensor(DType::I64, &starts)?;
-        Ok([starts, tensor(DType::U32, csr.pattern().indices())?, tensor(dtype, csr.values())?])
-    }
-    let [starts, columns, values] = match tile {
-        SparseTile::I64(csr) => parts(DType::I64, csr)?,
-        SparseTile::F32(csr) => parts(DType::F32, csr)?,
-        SparseTile::F64(csr) => parts(DType::F64, csr)?,
-    };
-    Ok([
-        (format!("{name}.starts"), starts),
-        (format!("{name}.columns"), columns),
-        (format!("{name}.values"), values),
-    ])
+/// A sparse tile exactly as it is: an element that is stored and zero stays stored.
+fn part_of(tile: &SparseTile, name: String) -> Result<(String, Tensor), ExecuteError> {
+    let bytes = tile.to_bytes().concat();
+    let shape = Shape::new([bytes.len() as u64])?;
+    Ok((name, Tensor::new(DType::U8, shape, Buffer::from_slice(&bytes))?))
 }
 
 fn puts(parts: &[(String, Tensor)]) -> Vec<Put<'_>> {

@@ -6,21 +6,23 @@
 //!                        └ Σ of what running units need stays within the budget: each can always go on
 //! ```
 
+mod job;
+
 use crate::error::ExecuteError;
-use crate::form::{Bench, Form, combine};
+use crate::form::Form;
 use crate::memory::{Entry, Memory, Place, Room, TileId};
 use crate::report::Report;
+use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
 use crate::units::{Doing, Units, reads_one_tile_each};
-use crate::window::{Window, WindowMut};
+use crate::window::Window;
+use job::Job;
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Known, Made, ProgramPlan, TaskGraph, TaskId};
+use lacus_algebra::{Known, ProgramPlan, TaskGraph};
 use lacus_tensor::DType;
-use lacus_tensor::kernels::formula::Scratch;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Units ahead of those at work whose inputs are read before their turn.
 const AHEAD: u32 = 8;
+
+/// Units, and operations of all of them, up to which the calling thread does them alone.
+const FEW_UNITS: usize = 64;
+const LITTLE_WORK: f64 = 1e6;
 
 /// Where tiles that are loaded come from.
 pub(crate) trait Loads: Sync {
@@ -65,15 +71,26 @@ pub(crate) struct Engine<'a> {
     pub(crate) watch: Option<&'a Watch>,
     forms: HashMap<Slot, Form>,
     is_plain: HashMap<Slot, bool>,
+    /// Values that can stay sparse.
+    sparse: Densities,
     spill: Spill,
     state: Mutex<State>,
+    /// Something has come, gone or been done.
     wake: Condvar,
+    /// All units are done, or nothing more is to be.
+    ended: Condvar,
     began: Instant,
 }
 
 struct State {
     memory: Memory,
     report: Report,
+    /// Workers that wait for room.
+    waiting: u32,
+    /// Tiles that are being read before their turn.
+    ahead: u32,
+    /// When progress was told.
+    told: Option<Instant>,
     /// Copies of tiles on other sites than their own: by tile and site.
     copies: HashSet<(u64, u32)>,
     part: Part,
@@ -102,12 +119,13 @@ impl<'a> Engine<'a> {
         workers: usize,
         budget: u64,
         spill: Spill,
+        sparse: Densities,
     ) -> Engine<'a> {
         let mut forms = HashMap::new();
         let mut is_plain = HashMap::new();
         for at in plan.network.running() {
             let operator = &plan.network.operators[at];
-            forms.insert(operator.output, Form::of(plan, at));
+            forms.insert(operator.output, Form::of(plan, at, &|slot| sparse.contains_key(&slot)));
             is_plain.insert(operator.output, reads_one_tile_each(plan, operator));
         }
         Engine {
@@ -121,14 +139,19 @@ impl<'a> Engine<'a> {
             watch: None,
             forms,
             is_plain,
+            sparse,
             spill,
             state: Mutex::new(State {
                 memory: Memory::new(budget),
                 report: Report { budget_bytes: budget, workers, ..Report::default() },
+                waiting: 0,
+                ahead: 0,
+                told: Some(Instant::now()),
                 copies: HashSet::new(),
                 part: Part::default(),
             }),
             wake: Condvar::new(),
+            ended: Condvar::new(),
             began: Instant::now(),
         }
     }
@@ -166,8 +189,22 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Tells who watches, if it is time.
+    fn tell(&self) {
+        let Some(watch) = self.watch else { return };
+        let mut state = self.lock();
+        if state.told.is_some_and(|told| told.elapsed() < TICK) {
+            return;
+        }
+        state.told = Some(Instant::now());
+        let report = self.report_of(&state);
+        drop(state);
+        watch(&report);
+    }
+
     pub(crate) fn count_round(&self) {
         self.lock().report.rounds += 1;
+        self.tell();
     }
 
     /// Rounds of an outermost loop that an earlier run has done, and how many those are with the rounds of loops within.
@@ -206,10 +243,8 @@ impl<'a> Engine<'a> {
 
     /// A tile that comes from elsewhere; from now on it is like one that was made.
     pub(crate) fn add_given(&self, tile: Tile) -> Result<TileId, ExecuteError> {
-        let bytes = tile.size_bytes();
-        if let Err(error) = self.make_room(bytes, 0, true) {
-            return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-        }
+        let bytes = tile.size_bytes().max(1);
+        self.make_room(bytes, 0)?;
         let mut state = self.lock();
         let id = state.memory.add(Entry::new(Place::Busy, bytes, false));
         state.memory.arrive(id, tile, bytes);
@@ -219,6 +254,23 @@ impl<'a> Engine<'a> {
     /// A tile that a unit is going to make.
     pub(crate) fn add_made(&self, bytes: u64) -> TileId {
         self.lock().memory.add(Entry::new(Place::Away, bytes, false))
+    }
+
+    /// Bytes that the tile of a value is expected to take.
+    pub(crate) fn tile_bytes(&self, value: Slot, tile: u32) -> u64 {
+        let own = self.plan.tiles(value);
+        let floats: u64 = own.shape(&own.coordinates(tile as usize)).iter().product();
+        match self.sparse.get(&value) {
+            // Nonzeros are not spread evenly.
+            Some(&density) => {
+                let all: f64 = own.dims.iter().map(|&n| n as f64).product();
+                let share = floats as f64 / all.max(1.0);
+                (2.0 * share * sparse_bytes(&self.plan.network, value, density)) as u64
+                    + 8 * own.blocks[0]
+                    + 64
+            }
+            None => floats * self.plan.network.value(value).dtype.size_bytes() as u64,
+        }
     }
 
     /// Brings a tile here and hands it out; for conditions and for what is saved outside of units.
@@ -236,11 +288,8 @@ impl<'a> Engine<'a> {
             }
             state.memory.entry(id).place = Place::Busy;
             drop(state);
-            let brought = self.bring(id, origin, bytes, 0, true);
+            self.bring(id, origin, bytes, 0)?;
             state = self.lock();
-            if let Err(error) = brought {
-                return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-            }
         }
     }
 
@@ -271,15 +320,18 @@ impl<'a> Engine<'a> {
                 ..Part::default()
             };
         }
+        let reads_ahead = self.reads_ahead(graph);
         let workers = self.workers.min(units.all.len());
-        if workers <= 1 && self.watch.is_none() && self.cancel.is_none() && !self.reads_ahead(graph) {
+        // Threads would cost more than there is to do.
+        let is_little = units.all.len() <= FEW_UNITS && job.operations() < LITTLE_WORK;
+        if !reads_ahead && (workers <= 1 || is_little) {
             job.work();
         } else {
             std::thread::scope(|scope| {
                 for _ in 0..workers {
                     scope.spawn(|| job.work());
                 }
-                if self.reads_ahead(graph) {
+                if reads_ahead {
                     for _ in 0..self.workers.min(4) {
                         scope.spawn(|| job.read_ahead());
                     }
@@ -334,17 +386,15 @@ impl<'a> Engine<'a> {
         Ok(all)
     }
 
-    /// Makes room for a tile that is `Busy` and brings it. `None` as the error if there is no room and it is not urgent:
-    /// then the tile is where it was.
+    /// Makes room for a tile that is `Busy` and brings it.
     fn bring(
         &self,
         id: TileId,
         origin: Option<(Slot, u32)>,
         bytes: u64,
         position: u32,
-        is_urgent: bool,
-    ) -> Result<(), Option<ExecuteError>> {
-        if let Err(error) = self.make_room(bytes, position, is_urgent) {
+    ) -> Result<(), ExecuteError> {
+        if let Err(error) = self.make_room(bytes, position) {
             let mut state = self.lock();
             let entry = state.memory.entry(id);
             entry.place = if entry.aside.is_some() { Place::Aside } else { Place::Away };
@@ -352,6 +402,11 @@ impl<'a> Engine<'a> {
             self.wake.notify_all();
             return Err(error);
         }
+        self.bring_taken(id, origin, bytes)
+    }
+
+    /// Brings a tile that is `Busy` and for which room was taken.
+    fn bring_taken(&self, id: TileId, origin: Option<(Slot, u32)>, bytes: u64) -> Result<(), ExecuteError> {
         let (aside, known) = {
             let mut state = self.lock();
             let entry = state.memory.entry(id);
@@ -359,7 +414,7 @@ impl<'a> Engine<'a> {
         };
         let origin = origin.or(known);
         let brought = match (&aside, origin) {
-            (Some(aside), _) => self.spill.get(aside).map(Tile::Dense),
+            (Some(aside), _) => self.spill.get(aside),
             (None, Some((value, tile))) => self.loads.load(value, tile),
             (None, None) => Err(ExecuteError::Internal { what: "a tile that nobody made".to_owned() }),
         };
@@ -377,7 +432,7 @@ impl<'a> Engine<'a> {
                 let entry = state.memory.entry(id);
                 entry.place = if entry.aside.is_some() { Place::Aside } else { Place::Away };
                 state.memory.give_back(bytes);
-                Err(Some(error))
+                Err(error)
             }
         };
         drop(state);
@@ -386,24 +441,28 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes room for so many bytes, putting aside what is needed last.
-    fn make_room(&self, bytes: u64, position: u32, is_urgent: bool) -> Result<(), Option<ExecuteError>> {
+    fn make_room(&self, bytes: u64, position: u32) -> Result<(), ExecuteError> {
         let mut state = self.lock();
         loop {
-            match state.memory.take(bytes, position, is_urgent) {
+            match state.memory.take(bytes, position, true) {
                 Room::Taken => return Ok(()),
-                Room::Wait if !is_urgent => return Err(None),
                 Room::Wait => {
                     if let Some(error) = &state.part.error {
-                        return Err(Some(error.clone()));
+                        return Err(error.clone());
                     }
+                    // Sparse tiles can be larger than was expected. When everybody who could release something waits, too,
+                    // a little too much is better than nothing.
+                    if state.ahead == 0 && state.waiting + 1 >= state.part.running.max(1) {
+                        state.memory.take_anyway(bytes);
+                        return Ok(());
+                    }
+                    state.waiting += 1;
                     state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                    state.waiting -= 1;
                 }
                 Room::Spill(id, tile) => {
                     drop(state);
-                    let put = match &tile {
-                        Tile::Dense(window) => self.spill.put(window),
-                        Tile::Sparse(sparse) => self.spill.put(&sparse.to_dense()),
-                    };
+                    let put = self.spill.put(&tile);
                     state = self.lock();
                     match put {
                         Ok(aside) => {
@@ -415,405 +474,11 @@ impl<'a> Engine<'a> {
                         Err(error) => {
                             state.memory.keep_here(id, tile);
                             self.wake.notify_all();
-                            return Err(Some(error));
+                            return Err(error);
                         }
                     }
                 }
             }
         }
     }
-}
-
-/// The units of one graph, being done.
-struct Job<'e, 'a> {
-    engine: &'e Engine<'a>,
-    graph: &'e TaskGraph,
-    units: &'e Units,
-    tiles: &'e [TileId],
-    /// What tiles are known as where moves are counted.
-    names: &'e [u64],
-    known: &'e Known,
-    needs: Vec<u64>,
-}
-
-impl Job<'_, '_> {
-    /// What a worker does.
-    fn work(&self) {
-        let mut scratch = Scratch::new();
-        while let Some(unit) = self.next() {
-            let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
-            let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
-            let done = done.map_err(|error| {
-                let task = self.graph.task(self.units.all[unit as usize].task);
-                let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
-                let coordinates = self.engine.plan.tiles(value).coordinates(tile as usize);
-                error.in_tile(self.engine.name(value), coordinates)
-            });
-            self.finish(unit, done);
-        }
-    }
-
-    /// The first unit whose turn it is and whose memory is granted. `None` when all is done, or nothing more is to be.
-    fn next(&self) -> Option<u32> {
-        let mut state = self.engine.lock();
-        loop {
-            let budget = state.report.budget_bytes;
-            let part = &mut state.part;
-            if part.error.is_some() || part.left == 0 {
-                return None;
-            }
-            let first = part.ready.peek().map(|first| first.0);
-            if let Some(unit) = first {
-                let need = self.needs[unit as usize];
-                if part.running == 0 || part.granted + need <= budget {
-                    part.ready.pop();
-                    part.running += 1;
-                    part.granted += need;
-                    return Some(unit);
-                }
-            }
-            state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
-        }
-    }
-
-    fn finish(&self, unit: u32, done: Result<(), ExecuteError>) {
-        let mut state = self.engine.lock();
-        state.report.done += 1;
-        let part = &mut state.part;
-        part.running -= 1;
-        part.granted -= self.needs[unit as usize];
-        part.left -= 1;
-        part.is_done[unit as usize] = true;
-        while part.is_done.get(part.front as usize) == Some(&true) {
-            part.front += 1;
-        }
-        match done {
-            Ok(()) => {
-                for &follower in &self.units.followers[unit as usize] {
-                    part.waits[follower as usize] -= 1;
-                    if part.waits[follower as usize] == 0 {
-                        part.ready.push(std::cmp::Reverse(follower));
-                    }
-                }
-            }
-            Err(error) => {
-                part.error.get_or_insert(error);
-            }
-        }
-        drop(state);
-        self.engine.wake.notify_all();
-    }
-
-    /// Where a task's tile can be read again.
-    fn origin(&self, task: TaskId) -> Option<(Slot, u32)> {
-        let task = self.graph.task(task)?;
-        matches!(self.engine.plan.network.value(task.value).made, Made::Load(_))
-            .then_some((task.value, task.tile))
-    }
-
-    /// Pins the inputs of a unit, bringing those that are not here.
-    fn acquire(&self, unit: u32, inputs: &[TaskId]) -> Result<Vec<(TaskId, Tile)>, ExecuteError> {
-        let mut found: Vec<(TaskId, Tile)> = Vec::with_capacity(inputs.len());
-        let mut state = self.engine.lock();
-        let mut at = 0;
-        while let Some(&task) = inputs.get(at) {
-            if found.iter().any(|(other, _)| *other == task) {
-                at += 1;
-                continue;
-            }
-            let id = self.tiles[task as usize];
-            if let Some(tile) = state.memory.pin(id) {
-                found.push((task, tile));
-                at += 1;
-                continue;
-            }
-            if matches!(state.memory.entry(id).place, Place::Busy) {
-                if let Some(error) = state.part.error.clone() {
-                    return Err(error);
-                }
-                state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
-                continue;
-            }
-            let entry = state.memory.entry(id);
-            entry.place = Place::Busy;
-            let bytes = entry.bytes;
-            drop(state);
-            let brought = self.engine.bring(id, self.origin(task), bytes, unit, true);
-            if let Err(error) = brought {
-                let what = "no room for a tile".to_owned();
-                return Err(error.unwrap_or(ExecuteError::Internal { what }));
-            }
-            state = self.engine.lock();
-        }
-        Ok(found)
-    }
-
-    fn unit(&self, number: u32, scratch: &mut Scratch) -> Result<(), ExecuteError> {
-        let unit = &self.units.all[number as usize];
-        let engine = self.engine;
-        let plan = engine.plan;
-        let Some(task) = self.graph.task(unit.task) else { return Ok(()) };
-        let found = self.acquire(number, &unit.inputs)?;
-        if engine.counts_moves {
-            self.count_moves(task.site, &unit.inputs);
-        }
-        if let Doing::Emit(output) = unit.doing {
-            if let (Some(name), Some((_, tile))) =
-                (&self.graph.outputs()[output as usize].name, found.first())
-            {
-                let written = engine.results.accept(name, task.value, task.tile, tile)?;
-                engine.lock().report.written_bytes += written;
-            }
-            drop(found);
-            self.release(&unit.inputs);
-            return Ok(());
-        }
-        let id = self.tiles[unit.task as usize];
-        let value = plan.network.value(task.value);
-        let mut out = match unit.is_first {
-            true => self.begin(unit.task, value.dtype, number)?,
-            false => {
-                // It may have been put aside since the step before.
-                let tile = self.take_back(id, number)?;
-                match tile {
-                    // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
-                    Tile::Dense(window) => unsafe { WindowMut::resume(window) },
-                    Tile::Sparse(_) => {
-                        return Err(ExecuteError::Internal {
-                            what: "a sparse tile that is being made".to_owned(),
-                        });
-                    }
-                }
-            }
-        };
-        let Some(form) = engine.forms.get(&task.value) else {
-            return Err(ExecuteError::Internal { what: format!("nobody makes '{}'", value.name) });
-        };
-        let operator = &plan.network.operators[form.operator];
-        let mut operations = 0.0;
-        match unit.doing {
-            Doing::Combine => {
-                let contribution = found.first().map(|(_, tile)| tile.dense().into_owned());
-                if let Some(contribution) = contribution {
-                    match unit.is_first {
-                        true => out.copy_from(&contribution),
-                        false => combine(operator, &mut out, &contribution)?,
-                    }
-                }
-            }
-            _ => {
-                let tiles: Vec<(Slot, u32, Tile)> = found
-                    .into_iter()
-                    .filter_map(|(from, tile)| {
-                        self.graph.task(from).map(|from| (from.value, from.tile, tile))
-                    })
-                    .collect();
-                let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
-                form.run(&mut bench, &unit.step, &mut out, unit.is_first)?;
-                operations = form.operations(&unit.step);
-            }
-        }
-        let window = out.freeze();
-        if unit.is_last && engine.forbid_nan {
-            check_numbers(&window, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
-        }
-        {
-            let mut state = engine.lock();
-            state.report.operations += operations;
-            state.memory.bring_back(id, Tile::Dense(window));
-        }
-        self.release(&unit.inputs);
-        Ok(())
-    }
-
-    /// The tile of a task that begins.
-    fn begin(&self, task: TaskId, dtype: DType, position: u32) -> Result<WindowMut, ExecuteError> {
-        let engine = self.engine;
-        let Some(found) = self.graph.task(task) else {
-            return Err(ExecuteError::Internal { what: "a task that is not there".to_owned() });
-        };
-        let id = self.tiles[task as usize];
-        let bytes = {
-            let mut state = engine.lock();
-            let entry = state.memory.entry(id);
-            entry.place = Place::Busy;
-            entry.bytes
-        };
-        if bytes == 0
-            && let Some((whole, starts, shape)) = engine.results.window(found.value, found.tile)
-        {
-            // SAFETY: every tile of a result is made by one task, and only this one has begun it.
-            return Ok(unsafe { WindowMut::within(&whole, &starts, &shape) });
-        }
-        if let Err(error) = engine.make_room(bytes, position, true) {
-            return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-        }
-        let tiles = engine.plan.tiles(found.value);
-        let shape: Vec<usize> =
-            tiles.shape(&tiles.coordinates(found.tile as usize)).iter().map(|&n| n as usize).collect();
-        Ok(WindowMut::for_overwrite(dtype, &shape))
-    }
-
-    /// A tile that was begun, to go on with.
-    fn take_back(&self, id: TileId, position: u32) -> Result<Tile, ExecuteError> {
-        let engine = self.engine;
-        let mut state = engine.lock();
-        loop {
-            if let Some(tile) = state.memory.take_out(id) {
-                return Ok(tile);
-            }
-            if let Some(error) = state.part.error.clone() {
-                return Err(error);
-            }
-            if matches!(state.memory.entry(id).place, Place::Busy) {
-                state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
-                continue;
-            }
-            let entry = state.memory.entry(id);
-            entry.place = Place::Busy;
-            let bytes = entry.bytes;
-            drop(state);
-            if let Err(error) = engine.bring(id, None, bytes, position, true) {
-                return Err(error.unwrap_or(ExecuteError::Internal { what: "no room for a tile".to_owned() }));
-            }
-            state = engine.lock();
-        }
-    }
-
-    fn release(&self, inputs: &[TaskId]) {
-        let mut state = self.engine.lock();
-        let mut gone = Vec::new();
-        for (at, &task) in inputs.iter().enumerate() {
-            // Pinned once, used as often as it is read.
-            let was_pinned = !inputs[..at].contains(&task);
-            gone.extend(state.memory.used(self.tiles[task as usize], was_pinned));
-        }
-        drop(state);
-        gone.into_iter().for_each(|aside| self.engine.forget(Some(aside)));
-        self.engine.wake.notify_all();
-    }
-
-    fn count_moves(&self, site: u32, inputs: &[TaskId]) {
-        for &input in inputs {
-            let Some(from) = self.graph.task(input).filter(|from| from.site != site) else { continue };
-            let floats = self.graph.floats(self.engine.plan, input);
-            let dtype = self.engine.plan.network.value(from.value).dtype;
-            self.engine.count_move(self.names[input as usize], site, floats, dtype);
-        }
-    }
-
-    /// Reads tiles before their turn, while there is room that nobody needs sooner.
-    fn read_ahead(&self) {
-        // Workers wait for what is being read: they have to hear of it.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.read_while_there_is_room())) {
-            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
-            self.engine.wake.notify_all();
-        }
-    }
-
-    fn read_while_there_is_room(&self) {
-        let engine = self.engine;
-        let mut state = engine.lock();
-        loop {
-            if state.part.error.is_some() || state.part.left == 0 {
-                return;
-            }
-            let from = state.part.front;
-            let to = (from + AHEAD * engine.workers as u32).min(self.units.all.len() as u32);
-            let mut next = None;
-            'units: for position in from..to {
-                if state.part.is_done[position as usize] {
-                    continue;
-                }
-                for &task in &self.units.all[position as usize].inputs {
-                    let id = self.tiles[task as usize];
-                    let Some(origin) = self.origin(task) else { continue };
-                    if state.memory.is_away(id) {
-                        next = Some((position, id, origin));
-                        break 'units;
-                    }
-                }
-            }
-            let brought = match next {
-                None => Err(None),
-                Some((position, id, origin)) => {
-                    let entry = state.memory.entry(id);
-                    entry.place = Place::Busy;
-                    let bytes = entry.bytes;
-                    drop(state);
-                    let brought = engine.bring(id, Some(origin), bytes, position, false);
-                    state = engine.lock();
-                    brought
-                }
-            };
-            match brought {
-                Ok(()) => {}
-                Err(Some(error)) => {
-                    state.part.error.get_or_insert(error);
-                    engine.wake.notify_all();
-                }
-                Err(None) => state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner()),
-            }
-        }
-    }
-
-    /// Tells how far it is, and stops when asked to.
-    fn watch(&self) {
-        let engine = self.engine;
-        let mut state = engine.lock();
-        let mut told = Instant::now();
-        loop {
-            if state.part.error.is_some() || state.part.left == 0 {
-                return;
-            }
-            if engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-                state.part.error.get_or_insert(ExecuteError::Cancelled);
-                drop(state);
-                engine.wake.notify_all();
-                return;
-            }
-            if told.elapsed() >= TICK
-                && let Some(watch) = engine.watch
-            {
-                let report = engine.report_of(&state);
-                drop(state);
-                watch(&report);
-                told = Instant::now();
-                state = engine.lock();
-                continue;
-            }
-            state = engine.wake.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
-        }
-    }
-}
-
-/// What a panic said.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
-    let what = panic.downcast_ref::<String>().cloned();
-    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
-}
-
-/// Fails at the first element that is not a number.
-fn check_numbers(
-    window: &Window,
-    name: &str,
-    tiles: &lacus_algebra::Tiles,
-    tile: u32,
-) -> Result<(), ExecuteError> {
-    let window = window.clone().into_contiguous();
-    let at = match window.dtype() {
-        DType::F64 => window.slice::<f64>().and_then(|all| all.iter().position(|x| x.is_nan())),
-        DType::F32 => window.slice::<f32>().and_then(|all| all.iter().position(|x| x.is_nan())),
-        _ => None,
-    };
-    let Some(mut at) = at else { return Ok(()) };
-    let coordinates = tiles.coordinates(tile as usize);
-    let mut position = vec![0u64; coordinates.len()];
-    for axis in (0..coordinates.len()).rev() {
-        let extent = window.shape()[axis].max(1);
-        position[axis] = coordinates[axis] * tiles.blocks[axis] + (at % extent) as u64;
-        at /= extent;
-    }
-    Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at: position })
 }

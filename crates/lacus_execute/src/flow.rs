@@ -295,12 +295,7 @@ impl<'e, 'a> Flow<'e, 'a> {
                 _ if self.in_place.contains(&task.value) && finals.contains(&(id as u32)) => {
                     self.engine.add_made(0)
                 }
-                _ => {
-                    let size = plan.network.value(task.value).dtype.size_bytes() as u64;
-                    let own = plan.tiles(task.value);
-                    let floats: u64 = own.shape(&own.coordinates(task.tile as usize)).iter().product();
-                    self.engine.add_made(floats * size)
-                }
+                _ => self.engine.add_made(self.engine.tile_bytes(task.value, task.tile).max(1)),
             });
         }
         going_on.iter().for_each(|(_, task)| self.engine.keep(tiles[*task as usize]));

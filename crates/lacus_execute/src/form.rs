@@ -8,10 +8,14 @@
 
 mod elements;
 mod fold;
+mod manner;
+mod nonzeros;
 mod product;
 
 pub(crate) use elements::Elements;
 pub(crate) use fold::FoldForm;
+pub(crate) use manner::{Manner, manner};
+pub(crate) use nonzeros::Nonzeros;
 pub(crate) use product::ProductForm;
 
 use crate::error::ExecuteError;
@@ -33,6 +37,8 @@ pub(crate) struct Form {
     tensors: Vec<Tiles>,
     dtypes: Vec<DType>,
     kind: Kind,
+    /// What to do where operands are sparse.
+    nonzeros: Option<Nonzeros>,
 }
 
 enum Kind {
@@ -51,9 +57,15 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Form {
-    pub(crate) fn of(plan: &ProgramPlan, number: usize) -> Form {
+    pub(crate) fn of(plan: &ProgramPlan, number: usize, sparse: &dyn Fn(Slot) -> bool) -> Form {
         let operator = &plan.network.operators[number];
-        let kind = match (&operator.fold, ProductForm::of(&plan.network, operator)) {
+        let nonzeros = Nonzeros::of(&plan.network, operator, sparse);
+        // What counts only where something is not zero goes by that, also if it is a product.
+        let product = match nonzeros {
+            Some(_) => None,
+            None => ProductForm::of(&plan.network, operator),
+        };
+        let kind = match (&operator.fold, product) {
             (_, Some(product)) => Kind::Product(product),
             (Some(_), None) => Kind::Fold(FoldForm::of(&plan.network, operator)),
             (None, None) => Kind::Formula(Elements::of(&plan.network, operator, &operator.body)),
@@ -64,10 +76,34 @@ impl Form {
             tensors: operator.reads.iter().map(|read| plan.tiles(read.value)).collect(),
             dtypes: operator.reads.iter().map(|read| plan.network.value(read.value).dtype).collect(),
             kind,
+            nonzeros,
         }
     }
 
-    /// True for a product of matrices, of whose multiplications people want to know how many there are in a second.
+    /// One step of a product of sparse matrices whose result is sparse, too. `Err` with what was there before if a factor
+    /// is dense.
+    pub(crate) fn run_sparse_product(
+        &self,
+        bench: &mut Bench<'_>,
+        step: &[u64],
+        before: Option<Tile>,
+    ) -> Result<Result<Tile, Option<Tile>>, ExecuteError> {
+        let Kind::Product(product) = &self.kind else { return Ok(Err(before)) };
+        if step.contains(&u64::MAX) || matches!(before, Some(Tile::Dense(_))) {
+            return Ok(Err(before));
+        }
+        let operator = &bench.network.operators[self.operator];
+        let region = Region::of(&self.labels, step);
+        let reads = Reads { form: self, operator, region: &region };
+        let Some(found) = product.sparse_product(bench, &reads)? else { return Ok(Err(before)) };
+        let sum = match &before {
+            Some(Tile::Sparse(before)) => before.add(&found),
+            _ => Some(found),
+        };
+        Ok(sum.map(Tile::Sparse).ok_or(before))
+    }
+
+    /// Operations of a step, as people count them.
     pub(crate) fn operations(&self, step: &[u64]) -> f64 {
         let region = match step.contains(&u64::MAX) {
             true => return 0.0,
@@ -101,6 +137,9 @@ impl Form {
                 if is_first {
                     fill_identity(operator, out)?;
                 }
+                if self.fold_nonzeros(bench, &reads, out)? {
+                    return Ok(());
+                }
                 fold.run(bench, &reads, out)
             }
             Kind::Formula(elements) => elements.run_into(bench, &reads, out),
@@ -132,14 +171,18 @@ impl Reads<'_> {
         locate(&place.at, self.region, &numbers, tensor, dtype, &tile)
     }
 
-    /// The one tile that a read needs, as it is.
+    /// The one tile that a read by indices needs, as it is.
     pub(crate) fn tile<'b>(&self, read: usize, bench: &'b Bench<'_>) -> Option<&'b Tile> {
-        let value = self.operator.reads[read].value;
-        let mut all = bench.tiles.iter().filter(|(found, ..)| *found == value);
-        match (all.next(), all.next()) {
-            (Some((.., tile)), None) => Some(tile),
-            _ => None,
-        }
+        let (place, tensor) = (&self.operator.reads[read], &self.form.tensors[read]);
+        let at: Option<Vec<u64>> = place
+            .at
+            .iter()
+            .zip(&tensor.blocks)
+            .map(|(at, block)| Some(self.region.starts[at.as_index()?.0 as usize] as u64 / block))
+            .collect();
+        let number = tensor.number(&at?) as u32;
+        let found = bench.tiles.iter().find(|(value, tile, _)| *value == place.value && *tile == number);
+        found.map(|(.., tile)| tile)
     }
 
     pub(crate) fn walk(&self, read: usize, located: &Located, bench: &Bench<'_>) -> Walk {

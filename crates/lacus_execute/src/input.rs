@@ -2,6 +2,7 @@
 
 use crate::engine::Loads;
 use crate::error::ExecuteError;
+use crate::sparsity::Densities;
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
@@ -69,9 +70,12 @@ struct Loaded<'a> {
     dtype: DType,
     /// All of it, where it can be looked at as it is.
     window: Option<Window>,
-    /// Sparse tiles of a tensor in memory.
-    sparse: Option<Vec<Tile>>,
-    nnz: Option<u64>,
+    /// Tiles of a sparse tensor in memory.
+    resident: Option<Vec<Tile>>,
+    /// Whether it is stored by its nonzeros.
+    is_sparse: bool,
+    /// How dense it is, if its tiles may be sparse.
+    density: Option<f64>,
 }
 
 impl<'a> InputTiles<'a> {
@@ -80,6 +84,7 @@ impl<'a> InputTiles<'a> {
         plan: &ProgramPlan,
         inputs: &std::collections::BTreeMap<String, Input<'a>>,
         runtime: Option<Handle>,
+        sparse: &Densities,
     ) -> Result<InputTiles<'a>, ExecuteError> {
         let mut by_value = HashMap::new();
         for (slot, name) in plan.loads() {
@@ -96,16 +101,22 @@ impl<'a> InputTiles<'a> {
                 Input::Dense(tensor) if found == value.dtype => as_window(tensor),
                 _ => None,
             };
-            let sparse = match input {
-                Input::Sparse(tensor) if is_matrix(&tiles, value.dtype) => {
-                    Some(sparse_tiles(tensor, &tiles, value.dtype)?)
-                }
+            let density = sparse.get(&slot).copied();
+            let resident = match (input, density) {
+                (Input::Sparse(tensor), Some(_)) => Some(sparse_tiles(tensor, &tiles, value.dtype)?),
                 _ => None,
             };
-            by_value.insert(
-                slot,
-                Loaded { input: input.clone(), tiles, dtype: value.dtype, window, sparse, nnz },
-            );
+            let dtype = value.dtype;
+            let loaded = Loaded {
+                input: input.clone(),
+                tiles,
+                dtype,
+                window,
+                resident,
+                is_sparse: nnz.is_some(),
+                density,
+            };
+            by_value.insert(slot, loaded);
         }
         Ok(InputTiles { by_value, runtime })
     }
@@ -115,10 +126,6 @@ impl<'a> InputTiles<'a> {
             .get(&value)
             .ok_or_else(|| ExecuteError::Internal { what: format!("value {} is not loaded", value.0) })
     }
-}
-
-fn is_matrix(tiles: &Tiles, dtype: DType) -> bool {
-    tiles.dims.len() == 2 && dtype != DType::Bool
 }
 
 impl Loaded<'_> {
@@ -132,8 +139,8 @@ impl Loaded<'_> {
 impl Loads for InputTiles<'_> {
     fn resident(&self, value: Slot, tile: u32) -> Option<Tile> {
         let loaded = self.by_value.get(&value)?;
-        if let Some(sparse) = &loaded.sparse {
-            return sparse.get(tile as usize).cloned();
+        if let Some(tiles) = &loaded.resident {
+            return tiles.get(tile as usize).cloned();
         }
         let (starts, shape) = loaded.bounds(tile);
         Some(Tile::Dense(loaded.window.as_ref()?.part(&starts, &shape)))
@@ -158,14 +165,14 @@ impl Loads for InputTiles<'_> {
             }
             Input::Sparse(tensor) => {
                 let part = tensor.select(&Selection::resolve(tensor.shape(), &slices())?);
-                sparse_tile(&part, loaded.dtype, &shape)
+                sparse_tile(&part, loaded.dtype, &shape, loaded.density.is_some())
             }
             Input::Stored(table, name) => {
                 let runtime = self.runtime.as_ref().ok_or_else(|| ExecuteError::Internal {
                     what: "stored tensors are read within a runtime".to_owned(),
                 })?;
                 let is_plain =
-                    loaded.nnz.is_none() && table.tensor(name).map_err(stored)?.header.dtype == loaded.dtype;
+                    !loaded.is_sparse && table.tensor(name).map_err(stored)?.header.dtype == loaded.dtype;
                 if is_plain {
                     let mut window = WindowMut::for_overwrite(loaded.dtype, &shape);
                     let bytes = window.bytes_mut().unwrap_or_default();
@@ -174,7 +181,7 @@ impl Loads for InputTiles<'_> {
                 }
                 match runtime.block_on(table.read(name, &slices())).map_err(stored)? {
                     Read::Dense(part) => converted(&part.as_ref(), loaded.dtype, &shape),
-                    Read::Sparse(part) => sparse_tile(&part, loaded.dtype, &shape),
+                    Read::Sparse(part) => sparse_tile(&part, loaded.dtype, &shape, loaded.density.is_some()),
                 }
             }
         }
@@ -183,7 +190,15 @@ impl Loads for InputTiles<'_> {
     fn bytes(&self, value: Slot, tile: u32) -> u64 {
         let Some(loaded) = self.by_value.get(&value) else { return 0 };
         let (_, shape) = loaded.bounds(tile);
-        (shape.iter().product::<usize>() * loaded.dtype.size_bytes()) as u64
+        let size = loaded.dtype.size_bytes();
+        let all = shape.iter().product::<usize>();
+        match loaded.density {
+            // Nonzeros are not spread evenly.
+            Some(density) => {
+                (2.0 * all as f64 * density * (size + 8) as f64) as u64 + 8 * shape[0] as u64 + 64
+            }
+            None => (all * size) as u64,
+        }
     }
 }
 
@@ -235,10 +250,15 @@ fn convert_bytes(from: DType, bytes: &[u8], out: &mut WindowMut) -> Result<(), E
 }
 
 /// The nonzeros of one tile, as a sparse matrix if there are few.
-fn sparse_tile(part: &SparseTensor, dtype: DType, shape: &[usize]) -> Result<Tile, ExecuteError> {
+fn sparse_tile(
+    part: &SparseTensor,
+    dtype: DType,
+    shape: &[usize],
+    may_be_sparse: bool,
+) -> Result<Tile, ExecuteError> {
     let all = shape.iter().product::<usize>();
     let is_few = (part.nnz() as f64) < all as f64 * SPARSE_BELOW;
-    if !is_few || shape.len() != 2 || dtype == DType::Bool {
+    if !is_few || !may_be_sparse {
         return converted(&part.to_dense()?.as_ref(), dtype, shape);
     }
     let mut values = WindowMut::for_overwrite(dtype, &[part.nnz()]);
@@ -273,7 +293,7 @@ fn sparse_tiles(tensor: &SparseTensor, tiles: &Tiles, dtype: DType) -> Result<Ve
             let whole = Index::Slice { start: None, stop: None, step: None };
             let part = band.select(&Selection::resolve(band.shape(), &[whole, slice(1, column)])?);
             let shape: Vec<usize> = part.shape().dims().iter().map(|&n| n as usize).collect();
-            all.push(sparse_tile(&part, dtype, &shape)?);
+            all.push(sparse_tile(&part, dtype, &shape, true)?);
         }
     }
     Ok(all)

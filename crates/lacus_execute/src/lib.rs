@@ -20,8 +20,12 @@ mod tile;
 
 mod region;
 
+mod zeros;
+
 mod form;
 mod sparse;
+
+mod sparsity;
 
 mod units;
 
@@ -44,7 +48,7 @@ pub use engine::Watch;
 pub use error::ExecuteError;
 pub use input::Input;
 pub use limits::{default_memory_bytes, default_workers};
-pub use output::{Store, Target};
+pub use output::{Made, Store, Target};
 pub use report::Report;
 pub use run::{Finished, LANES, RunOptions, plan_run, run, run_into, run_plan};
 pub use tile::{SparseTile, Tile};

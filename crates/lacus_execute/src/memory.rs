@@ -175,6 +175,12 @@ impl Memory {
         Room::Taken
     }
 
+    /// Takes room that is not there.
+    pub(crate) fn take_anyway(&mut self, bytes: u64) {
+        self.held += bytes;
+        self.peak = self.peak.max(self.held);
+    }
+
     /// A tile is on disk now.
     pub(crate) fn put_aside(&mut self, id: TileId, aside: Aside) {
         let entry = self.entry(id);
@@ -198,11 +204,12 @@ impl Memory {
     /// A tile has come, for which `taken` bytes of room were taken.
     pub(crate) fn arrive(&mut self, id: TileId, tile: Tile, taken: u64) {
         let entry = self.entry(id);
-        // A window into memory of the caller takes none of ours; a sparse tile less than was feared.
-        let bytes = if entry.bytes == 0 { 0 } else { tile.size_bytes().min(taken) };
+        // A window into memory of the caller takes none of ours; a sparse tile takes more or less than was expected.
+        let bytes = if entry.bytes == 0 { 0 } else { tile.size_bytes() };
         entry.bytes = bytes;
         entry.place = Place::Here(tile);
-        self.held -= taken - bytes;
+        self.held = self.held + bytes - taken;
+        self.peak = self.peak.max(self.held);
         self.enter_idle(id);
     }
 
@@ -229,11 +236,10 @@ impl Memory {
 
     /// Brings back a tile that was worked on.
     pub(crate) fn bring_back(&mut self, id: TileId, tile: Tile) {
-        let entry = self.entry(id);
-        entry.place = Place::Here(tile);
+        let taken = self.entry(id).bytes;
         // What is on disk is no longer what is here.
-        entry.aside = None;
-        self.enter_idle(id);
+        self.entry(id).aside = None;
+        self.arrive(id, tile, taken);
     }
 
     /// A unit has used a tile. Returns its copy on disk if it is gone for good.

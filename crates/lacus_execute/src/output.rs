@@ -3,17 +3,27 @@
 use crate::engine::Results;
 use crate::error::ExecuteError;
 use crate::input::stored;
-use crate::tile::Tile;
+use crate::sparsity::Densities;
+use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{FlowNode, Made, Network, ProgramPlan, Tiles};
+use lacus_algebra::{Made as MadeBy, ProgramPlan, Tiles};
 use lacus_layout::{Value, Wish};
 use lacus_table::{ErrorKind, Put, Table, WriteOptions};
-use lacus_tensor::{Index, Shape};
+use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 use tokio::runtime::Handle;
+
+/// A result that goes back to the caller.
+#[derive(Clone, Debug)]
+pub enum Made {
+    /// Every element, in C order.
+    Dense(Window),
+    /// The nonzeros.
+    Sparse(SparseTensor),
+}
 
 /// Where a saved tensor goes in a dataset.
 #[derive(Clone, Debug, Default)]
@@ -55,27 +65,11 @@ struct Saved {
     tiles: Tiles,
     /// All of it; `None` for what is stored tile by tile.
     whole: Option<Window>,
+    /// Tiles of a sparse result.
+    sparse: Option<Mutex<BTreeMap<u32, SparseTile>>>,
+    dtype: DType,
     /// The name in the dataset.
     stored_as: Option<String>,
-}
-
-/// Every name that is saved, with the last value of that name.
-fn saves(network: &Network) -> Vec<(String, Slot)> {
-    fn walk(network: &Network, flow: &[FlowNode], all: &mut Vec<(String, Slot)>) {
-        for node in flow {
-            match node {
-                FlowNode::Save(slot, name) => all.push((name.clone(), *slot)),
-                FlowNode::Loop(at) => {
-                    walk(network, &network.loops[*at].before, all);
-                    walk(network, &network.loops[*at].after, all);
-                }
-                FlowNode::Operator(_) => {}
-            }
-        }
-    }
-    let mut all = Vec::new();
-    walk(network, &network.flow, &mut all);
-    all
 }
 
 impl<'a, 't> ResultTiles<'a, 't> {
@@ -84,28 +78,31 @@ impl<'a, 't> ResultTiles<'a, 't> {
         store: Option<&'a mut Store<'t>>,
         runtime: Option<Handle>,
         budget: u64,
+        sparse: &Densities,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
-        let all = saves(&plan.network);
+        let all = plan.network.saves();
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
             let bytes = tiles.floats().iter().sum::<u64>() * value.dtype.size_bytes() as u64;
             let target = store.as_ref().and_then(|store| store.targets.get(name));
-            let is_whole = target.is_none() || bytes <= WHOLE_BYTES.min(budget / 8);
+            let is_sparse = sparse.contains_key(slot);
+            let is_whole = !is_sparse && (target.is_none() || bytes <= WHOLE_BYTES.min(budget / 8));
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
             let whole = is_whole.then(|| WindowMut::for_overwrite(value.dtype, &shape).freeze());
             let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
             let is_made_once = match value.made {
-                Made::Operator(at) => plan.network.operators[at].scope == 0,
+                MadeBy::Operator(at) => plan.network.operators[at].scope == 0,
                 _ => false,
             };
             if is_whole && is_once && is_made_once {
                 in_place.entry(*slot).or_insert_with(|| name.clone());
             }
             let stored_as = target.map(|target| target.name.clone());
-            by_name.insert(name.clone(), Saved { tiles, whole, stored_as });
+            let sparse = is_sparse.then(|| Mutex::new(BTreeMap::new()));
+            by_name.insert(name.clone(), Saved { tiles, whole, sparse, dtype: value.dtype, stored_as });
         }
         let names = all.into_iter().map(|(name, slot)| (slot, name)).collect();
         Ok(ResultTiles { by_name, in_place, names, store: store.map(Mutex::new), runtime })
@@ -136,8 +133,10 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let Some(store) = &self.store else { return Ok(()) };
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
         let Store { table, options, targets } = &mut **store;
-        let all = saves(&plan.network);
-        for (name, saved) in self.by_name.iter().filter(|(_, saved)| saved.whole.is_none()) {
+        let all = plan.network.saves();
+        for (name, saved) in
+            self.by_name.iter().filter(|(_, saved)| saved.whole.is_none() && saved.sparse.is_none())
+        {
             let (Some((_, slot)), Some(target)) =
                 (all.iter().rev().find(|(other, _)| other == name), targets.get(name))
             else {
@@ -160,29 +159,38 @@ impl<'a, 't> ResultTiles<'a, 't> {
     }
 
     /// Stores what was put together, and hands out the rest.
-    pub(crate) fn finish(self) -> Result<BTreeMap<String, Window>, ExecuteError> {
+    pub(crate) fn finish(self) -> Result<BTreeMap<String, Made>, ExecuteError> {
         let ResultTiles { by_name, store, runtime, .. } = self;
         let mut made = BTreeMap::new();
         let mut puts = Vec::new();
         for (name, saved) in by_name {
-            match (saved.whole, saved.stored_as) {
-                (Some(whole), Some(_)) => puts.push((name, whole)),
-                (Some(whole), None) => {
-                    made.insert(name, whole);
+            let value = match (saved.whole, saved.sparse) {
+                (Some(whole), _) => Made::Dense(whole),
+                (None, Some(tiles)) => {
+                    let tiles = tiles.into_inner().unwrap_or_else(|e| e.into_inner());
+                    Made::Sparse(assembled(saved.dtype, &saved.tiles, &tiles)?)
                 }
-                (None, _) => {}
+                (None, None) => continue,
+            };
+            match saved.stored_as {
+                Some(_) => puts.push((name, value)),
+                None => {
+                    made.insert(name, value);
+                }
             }
         }
         if let (Some(store), Some(runtime), false) = (store, runtime, puts.is_empty()) {
             let store = store.into_inner().unwrap_or_else(|e| e.into_inner());
             let mut items = Vec::new();
-            for (name, whole) in &puts {
-                let (Some(target), Some(tensor)) = (store.targets.get(name), whole.as_tensor()) else {
-                    continue;
+            for (name, made) in &puts {
+                let value = match made {
+                    Made::Dense(whole) => whole.as_tensor().map(Value::Dense),
+                    Made::Sparse(sparse) => Some(Value::Sparse(sparse)),
                 };
+                let (Some(target), Some(value)) = (store.targets.get(name), value) else { continue };
                 items.push(Put {
                     name: target.name.clone(),
-                    value: Value::Dense(tensor),
+                    value,
                     wish: target.wish.clone(),
                     metadata: target.metadata.clone(),
                 });
@@ -191,6 +199,40 @@ impl<'a, 't> ResultTiles<'a, 't> {
         }
         Ok(made)
     }
+}
+
+/// A sparse tensor from its tiles.
+fn assembled(
+    dtype: DType,
+    tiles: &Tiles,
+    all: &BTreeMap<u32, SparseTile>,
+) -> Result<SparseTensor, ExecuteError> {
+    let shape = Shape::new(tiles.dims.clone())?;
+    let size = dtype.size_bytes();
+    let nnz: usize = all.values().map(SparseTile::nnz).sum();
+    let mut rows: Vec<i64> = Vec::with_capacity(nnz);
+    let mut columns: Vec<i64> = Vec::with_capacity(nnz);
+    let mut values: Vec<u8> = Vec::with_capacity(nnz * size);
+    for (&tile, found) in all {
+        let (starts, _) = bounds(tiles, tile);
+        let ([own_rows, own_columns], own_values) = found.coordinates();
+        rows.extend(own_rows.iter().map(|row| row + starts[0] as i64));
+        columns.extend(own_columns.iter().map(|column| column + starts[1] as i64));
+        values.extend_from_slice(own_values.bytes().unwrap_or_default());
+    }
+    // Tiles come one after another, rows go across them.
+    let mut order: Vec<usize> = (0..nnz).collect();
+    order.sort_unstable_by_key(|&at| (rows[at], columns[at]));
+    let coordinates: Vec<i64> =
+        order.iter().map(|&at| rows[at]).chain(order.iter().map(|&at| columns[at])).collect();
+    let sorted: Vec<u8> =
+        order.iter().flat_map(|&at| values[at * size..(at + 1) * size].iter().copied()).collect();
+    Ok(SparseTensor::from_sorted(
+        dtype,
+        shape,
+        Buffer::from_elements(&coordinates),
+        Buffer::from_slice(&sorted),
+    ))
 }
 
 /// Where a tile begins, and its shape.
@@ -224,6 +266,14 @@ impl Results for ResultTiles<'_, '_> {
     fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
         let Some(saved) = self.by_name.get(name) else { return Ok(0) };
         let (starts, shape) = bounds(&saved.tiles, tile);
+        if let Some(sparse) = &saved.sparse {
+            let kept = match found {
+                Tile::Sparse(found) => found.clone(),
+                Tile::Dense(window) => SparseTile::of_dense(window)?,
+            };
+            sparse.lock().unwrap_or_else(|e| e.into_inner()).insert(tile, kept);
+            return Ok(0);
+        }
         let dense = found.dense();
         if let Some(whole) = &saved.whole {
             let part = whole.part(&starts, &shape);

@@ -4,15 +4,15 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
 use crate::flow::{Flow, Rounds};
-use crate::input::{Input, InputTiles, stored};
+use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{ResultTiles, Store, Target, fixed_by, still_there};
+use crate::output::{Made, ResultTiles, Store, Target, fixed_by, still_there};
 use crate::report::Report;
+use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
-use crate::window::Window;
 use lacus_algebra::expr::{CheckedProgram, Slot};
-use lacus_algebra::{Machine, Made, PlanOptions, ProgramPlan, Tiling, lower, plan_network};
+use lacus_algebra::{Machine, Network, PlanOptions, ProgramPlan, Tiling, lower, plan_network};
 use lacus_table::{Table, WriteOptions};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub struct RunOptions {
 /// What a run has made.
 pub struct Finished {
     /// What goes back to the caller, by the name it was saved as.
-    pub made: BTreeMap<String, Window>,
+    pub made: BTreeMap<String, Made>,
     /// What it took.
     pub report: Report,
     /// What fixes the bits of the results.
@@ -71,23 +71,12 @@ pub fn plan_run(
 ) -> Result<ProgramPlan, ExecuteError> {
     let network = lower(program)?;
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
-    let mut nonzeros: BTreeMap<&str, u64> = BTreeMap::new();
-    for (name, input) in inputs {
-        if let (.., Some(nnz)) = input.describe()? {
-            nonzeros.insert(name, nnz);
-        }
-    }
+    let sparse = sparse_values(&network, inputs)?;
     let bytes = |slot: Slot| {
         let value = network.value(slot);
-        let size = value.dtype.size_bytes() as f64;
-        let all: f64 = value.dims.iter().map(|&n| n as f64).product();
-        match &value.made {
-            // A nonzero takes its element and the number of its column.
-            Made::Load(name) if value.dims.len() == 2 => match nonzeros.get(&**name) {
-                Some(&nnz) if (nnz as f64) < all * crate::input::SPARSE_BELOW => nnz as f64 * (size + 8.0),
-                _ => all * size,
-            },
-            _ => all * size,
+        match sparse.get(&slot) {
+            Some(&density) => sparse_bytes(&network, slot, density),
+            None => value.dims.iter().map(|&n| n as f64).product::<f64>() * value.dtype.size_bytes() as f64,
         }
     };
     // A task holds some tiles, and each worker has one.
@@ -104,6 +93,18 @@ pub fn plan_run(
     };
     let options = PlanOptions { sites, machine, ..PlanOptions::default() };
     Ok(plan_network(network, tiling, &options)?)
+}
+
+/// The values that can stay sparse.
+fn sparse_values(network: &Network, inputs: &BTreeMap<String, Input<'_>>) -> Result<Densities, ExecuteError> {
+    let mut nonzeros: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, input) in inputs {
+        if let (.., Some(nnz)) = input.describe()? {
+            nonzeros.insert(name, nnz);
+        }
+    }
+    let loads = sparse_loads(network, &|name| nonzeros.get(name).copied(), SPARSE_BELOW);
+    Ok(densities(network, &loads))
 }
 
 /// Runs a program and stores what it saves under the names of `targets`, all as one version, with what fixes its bits in the
@@ -199,7 +200,8 @@ pub fn run_plan(
     let runtime = tokio::runtime::Handle::try_current().ok();
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let workers = options.workers.unwrap_or_else(default_workers).max(1);
-    let loads = InputTiles::new(plan, inputs, runtime.clone())?;
+    let sparse = sparse_values(&plan.network, inputs)?;
+    let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse)?;
     let mut checkpoints = match (options.checkpoint_every, store.as_deref()) {
         (None, _) => None,
         (Some(_), None) => return Err(ExecuteError::NoCheckpoints),
@@ -207,8 +209,10 @@ pub fn run_plan(
             Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
         }
     };
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget)?;
-    let fixed = results.bytes();
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse)?;
+    // Memory of tiles that are gone is kept for the next ones, and is part of what one sees.
+    let pooled = lacus_tensor::pool_limit_bytes() as u64;
+    let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };
     let Some(left) = budget.checked_sub(fixed) else {
         let what = "the results alone, which go back to the caller as arrays,".to_owned();
         return Err(ExecuteError::Budget { what, needed: fixed, budget });
@@ -216,7 +220,7 @@ pub fn run_plan(
     results.begin(plan)?;
     let report = {
         let spill = Spill::new(options.spill.as_deref());
-        let mut engine = Engine::new(plan, &loads, &results, workers, left, spill);
+        let mut engine = Engine::new(plan, &loads, &results, workers, left, spill, sparse);
         engine.forbid_nan = options.forbid_nan;
         engine.counts_moves = options.sites.is_some();
         engine.cancel = options.cancel.as_deref();
@@ -233,7 +237,7 @@ pub fn run_plan(
             error => error,
         })?;
         let mut report = engine.report();
-        report.peak_bytes += fixed;
+        report.peak_bytes += results.bytes();
         report.budget_bytes = budget;
         report
     };

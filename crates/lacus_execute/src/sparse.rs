@@ -8,6 +8,7 @@ use lacus_tensor::DType;
 use lacus_tensor::kernels::csr::{Csr, dense_multiply, dense_multiply_transposed};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The sparse matrix of a tile, if it is of this type.
 trait OfTile: Sized {
@@ -112,4 +113,38 @@ pub(crate) fn multiply(
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// A product of two sparse tiles as a sparse tile.
+pub(crate) fn multiply_sparse(
+    form: &ProductForm,
+    reads: &Reads<'_>,
+    scale: Option<&Window>,
+    a: &SparseTile,
+    b: &SparseTile,
+) -> Option<SparseTile> {
+    let [rows, columns, folded] = form.classes();
+    // A result whose rows are those of the right factor is the product the other way round.
+    let is_turned = rows.first() == Some(&1) && columns.first() == Some(&0);
+    let a_is_turned = form.axes(0, reads).first() == folded.first();
+    let b_is_turned = form.axes(1, reads).last() == folded.first();
+    macro_rules! run {
+        ($name:ident, $t:ty, $a:expr, $b:expr) => {{
+            let turned =
+                |csr, is_turned| if is_turned { Cow::Owned(Csr::transpose(csr)) } else { Cow::Borrowed(csr) };
+            let (a, b): (Cow<'_, Csr<$t>>, Cow<'_, Csr<$t>>) =
+                (turned(&**$a, a_is_turned), turned(&**$b, b_is_turned));
+            let mut product = a.multiply(&b);
+            if let Some(scale) = scale.and_then(|scale| scale.slice::<$t>()) {
+                product.scale(scale[0]);
+            }
+            SparseTile::$name(Arc::new(if is_turned { product.transpose() } else { product }))
+        }};
+    }
+    Some(match (a, b) {
+        (SparseTile::I64(a), SparseTile::I64(b)) => run!(I64, i64, a, b),
+        (SparseTile::F32(a), SparseTile::F32(b)) => run!(F32, f32, a, b),
+        (SparseTile::F64(a), SparseTile::F64(b)) => run!(F64, f64, a, b),
+        _ => return None,
+    })
 }

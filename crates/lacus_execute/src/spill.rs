@@ -1,7 +1,8 @@
 //! Tiles that are put aside on disk. The directory is made when the first one comes, and goes with the run.
 
 use crate::error::ExecuteError;
-use crate::window::{Window, WindowMut};
+use crate::tile::{SparseTile, Tile};
+use crate::window::WindowMut;
 use lacus_tensor::DType;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,6 +16,8 @@ pub(crate) struct Aside {
     number: u64,
     dtype: DType,
     shape: Vec<usize>,
+    /// Elements that are stored of a sparse tile, which has the starts of rows, columns and values one after another.
+    nnz: Option<usize>,
 }
 
 /// Where tiles are put aside.
@@ -56,29 +59,52 @@ impl Spill {
     }
 
     /// Writes a tile.
-    pub(crate) fn put(&self, tile: &Window) -> Result<Aside, ExecuteError> {
+    pub(crate) fn put(&self, tile: &Tile) -> Result<Aside, ExecuteError> {
+        match tile {
+            Tile::Dense(window) => {
+                let window = window.clone().into_contiguous();
+                let number = self.write(&[window.bytes().unwrap_or_default()])?;
+                Ok(Aside { number, dtype: window.dtype(), shape: window.shape().to_vec(), nnz: None })
+            }
+            Tile::Sparse(sparse) => {
+                let parts = sparse.to_bytes();
+                let number = self.write(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                Ok(Aside {
+                    number,
+                    dtype: sparse.dtype(),
+                    shape: sparse.shape().to_vec(),
+                    nnz: Some(sparse.nnz()),
+                })
+            }
+        }
+    }
+
+    fn write(&self, parts: &[&[u8]]) -> Result<u64, ExecuteError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let tile = tile.clone().into_contiguous();
         let path = self.file(number)?;
         let write = || -> std::io::Result<()> {
             let mut file = File::create(&path)?;
-            file.write_all(tile.bytes().unwrap_or_default())
+            parts.iter().try_for_each(|part| file.write_all(part))
         };
         if let Err(error) = write() {
             let _ = fs::remove_file(&path);
             return Err(self.failed(&error));
         }
-        Ok(Aside { number, dtype: tile.dtype(), shape: tile.shape().to_vec() })
+        Ok(number)
     }
 
     /// Reads a tile back.
-    pub(crate) fn get(&self, aside: &Aside) -> Result<Window, ExecuteError> {
-        let mut window = WindowMut::for_overwrite(aside.dtype, &aside.shape);
+    pub(crate) fn get(&self, aside: &Aside) -> Result<Tile, ExecuteError> {
         let path = self.file(aside.number)?;
-        let bytes = window.bytes_mut().unwrap_or_default();
-        let read = File::open(&path).and_then(|mut file| file.read_exact(bytes));
-        read.map_err(|e| self.failed(&e))?;
-        Ok(window.freeze())
+        let Some(nnz) = aside.nnz else {
+            let mut window = WindowMut::for_overwrite(aside.dtype, &aside.shape);
+            let bytes = window.bytes_mut().unwrap_or_default();
+            let read = File::open(&path).and_then(|mut file| file.read_exact(bytes));
+            read.map_err(|e| self.failed(&e))?;
+            return Ok(Tile::Dense(window.freeze()));
+        };
+        let bytes = fs::read(&path).map_err(|e| self.failed(&e))?;
+        Ok(Tile::Sparse(SparseTile::from_bytes(aside.dtype, [aside.shape[0], aside.shape[1]], nnz, &bytes)?))
     }
 
     /// Forgets a tile.

@@ -13,6 +13,7 @@
 //! Two trees are equal when they say the same, wherever they stand in their texts.
 
 use lacus_tensor::{BinaryOp, UnaryOp};
+use std::collections::BTreeSet;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Bytes of the text that a part of a program was read from; empty for parts built from Rust.
@@ -177,6 +178,68 @@ pub enum Subscript {
     Range(Option<Expr>, Option<Expr>, Option<Expr>),
     /// `None`: a new axis of extent 1.
     New,
+}
+
+impl Program {
+    /// The names of all tensors that it loads, whether or not it needs them.
+    pub fn loads(&self) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        self.statements.iter().for_each(|statement| statement.loads(&mut all));
+        all
+    }
+}
+
+impl Statement {
+    fn loads(&self, all: &mut BTreeSet<String>) {
+        let (statements, expressions): (&[Statement], Vec<&Expr>) = match &self.node {
+            StatementNode::Assign { value, guard, .. } => (&[], guard.iter().chain([value]).collect()),
+            StatementNode::Save { value, .. } => (&[], vec![value]),
+            StatementNode::For { from, to, body, .. } => (body, vec![from, to]),
+            StatementNode::While { condition, body } => (body, vec![condition]),
+            StatementNode::Repeat { body, until } => (body, vec![until]),
+            StatementNode::Define { body, result, .. } => (body, vec![result]),
+        };
+        statements.iter().for_each(|statement| statement.loads(all));
+        expressions.into_iter().for_each(|expression| expression.loads(all));
+    }
+}
+
+impl Expr {
+    /// Expressions that this one is made of, one level down.
+    fn parts(&self) -> Vec<&Expr> {
+        match &self.node {
+            ExprNode::List(all) => all.iter().collect(),
+            ExprNode::Unary(_, a) => vec![a],
+            ExprNode::Binary(_, a, b) | ExprNode::MatMul(a, b) => vec![a, b],
+            ExprNode::Call { arguments, .. } => arguments.iter().map(|argument| &argument.value).collect(),
+            ExprNode::Subscript(of, all) => {
+                let within = all.iter().flat_map(|subscript| match subscript {
+                    Subscript::At(at) => vec![at],
+                    Subscript::Range(start, stop, step) => {
+                        [start, stop, step].into_iter().flatten().collect()
+                    }
+                    Subscript::New => Vec::new(),
+                });
+                within.chain([&**of]).collect()
+            }
+            ExprNode::Bool(_)
+            | ExprNode::Int(_)
+            | ExprNode::Float(_)
+            | ExprNode::Text(_)
+            | ExprNode::Name(_) => Vec::new(),
+        }
+    }
+
+    fn loads(&self, all: &mut BTreeSet<String>) {
+        let parts = self.parts();
+        if let ExprNode::Call { name, .. } = &self.node
+            && name == "load"
+            && let [Expr { node: ExprNode::Text(tensor), .. }] = parts[..]
+        {
+            all.insert(tensor.clone());
+        }
+        parts.into_iter().for_each(|part| part.loads(all));
+    }
 }
 
 impl PartialEq for Program {

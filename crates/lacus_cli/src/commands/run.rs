@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_algebra::expr::{Step, StepNode};
+use lacus_algebra::syntax::Program;
 use lacus_algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
 use lacus_execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
 use lacus_files::{FileTensors, FileValue, ReadOptions, open};
@@ -21,15 +21,16 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure>
     let mut table = context.open_to_write(&args.data).await?;
     let files = context.stop.or(open_inputs(&args)).await?;
     let data = Arc::new(table.frozen());
-    let sources = sources(&text, &files, &data)?;
+    let parsed = parse(&text).map_err(|error| failed(error).about(&args.program))?;
+    let sources = sources(&parsed, &files, &data);
     let mut inputs = Inputs::new();
     for (name, source) in &sources {
         let (dtype, shape, _) = source.describe().map_err(stopped)?;
         inputs = inputs.with(name, dtype, shape);
     }
-    let checked = parse(&text).and_then(|program| check(&program, &inputs, &Functions::new()));
+    let checked = check(&parsed, &inputs, &Functions::new());
     let program = checked.map_err(|error| explained(error, &sources, &data).about(&args.program))?;
-    let names = saves(program.steps());
+    let names: Vec<String> = program.saves().into_keys().collect();
     if names.is_empty() {
         return Err(Failure::invalid(format!("{}: the program saves nothing", args.program))
             .hint("save(x, \"name\") says what is wanted of it"));
@@ -93,10 +94,10 @@ async fn open_inputs(args: &RunArgs) -> Result<BTreeMap<String, FileTensors>, Fa
 
 /// What the program may load: inputs first, then tensors of the dataset that it names.
 fn sources<'a>(
-    text: &str,
+    program: &Program,
     files: &'a BTreeMap<String, FileTensors>,
     data: &Arc<Table>,
-) -> Result<BTreeMap<String, Input<'a>>, Failure> {
+) -> BTreeMap<String, Input<'a>> {
     let mut sources = BTreeMap::new();
     for (name, file) in files {
         for entry in file.entries() {
@@ -107,13 +108,12 @@ fn sources<'a>(
             sources.insert(name.clone(), source);
         }
     }
-    // Everything that stands in quotes, and some that does not: texts have no escapes, and comments may have quotes.
-    for name in text.split(['"', '\n']) {
-        if !sources.contains_key(name) && data.contains(name) && !data.is_column(name) {
-            sources.insert(name.to_owned(), Input::Stored(Arc::clone(data), name.to_owned()));
+    for name in program.loads() {
+        if !sources.contains_key(&name) && data.contains(&name) && !data.is_column(&name) {
+            sources.insert(name.clone(), Input::Stored(Arc::clone(data), name));
         }
     }
-    Ok(sources)
+    sources
 }
 
 /// A run that did not come to its end.
@@ -142,25 +142,6 @@ fn explained(error: AlgebraError, sources: &BTreeMap<String, Input<'_>>, data: &
     names.dedup();
     let there = if names.is_empty() { "there are none".to_owned() } else { few(&names, 8) };
     failed(error).hint(format!("tensors that can be loaded: {there}"))
-}
-
-/// Names that a program saves under, sorted.
-fn saves(steps: &[Step]) -> Vec<String> {
-    let mut names = Vec::new();
-    for step in steps {
-        match &step.node {
-            StepNode::Compute(..) => {}
-            StepNode::Save(_, name) => names.push(name.clone()),
-            StepNode::For { body, .. } => names.extend(saves(body)),
-            StepNode::Loop { before, after, .. } => {
-                names.extend(saves(before));
-                names.extend(saves(after));
-            }
-        }
-    }
-    names.sort();
-    names.dedup();
-    names
 }
 
 fn report(

@@ -1,11 +1,13 @@
 //! A formula over tiles: one element as a program of the register machine, and where its inputs are.
 
-use super::{Bench, Reads};
+use super::{Bench, Reads, with_type};
 use crate::error::ExecuteError;
 use crate::region::{Located, Numbers, Walk, each_place, merge};
-use crate::window::WindowMut;
+use crate::tile::Tile;
+use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::{Affine, Element, ElementNode, Slot};
 use lacus_algebra::{Made, Network, Operator, Scalar, random};
+use lacus_tensor::kernels::csr::Pattern;
 use lacus_tensor::kernels::formula::{Formula, FormulaBuilder, Lane, Register, Scratch};
 use std::sync::Arc;
 
@@ -62,6 +64,66 @@ impl Elements {
     /// Operations for one element.
     pub(crate) fn size(&self) -> usize {
         self.size
+    }
+
+    pub(crate) fn formula(&self) -> &Formula {
+        &self.formula
+    }
+
+    /// The inputs at the places of a pattern over two labels, each one after another, or one for all.
+    pub(crate) fn gather(
+        &self,
+        bench: &Bench<'_>,
+        reads: &Reads<'_>,
+        pattern: &Pattern,
+        labels: [usize; 2],
+    ) -> Result<Vec<Window>, ExecuteError> {
+        let numbers = Numbers { network: bench.network, known: bench.known };
+        let nnz = pattern.nnz();
+        let mut all = Vec::with_capacity(self.inputs.len());
+        for input in &self.inputs {
+            all.push(match input {
+                Input::Known(slot) => {
+                    let dtype = bench.network.value(*slot).dtype;
+                    let value = bench.network.known(*slot, bench.known).unwrap_or(Scalar::I64(0));
+                    let mut one = WindowMut::for_overwrite(dtype, &[1]);
+                    crate::window::fill(&mut one, value);
+                    one.freeze()
+                }
+                Input::Position(at) => {
+                    let walk = Walk::of_position(at, reads.region, &numbers);
+                    let mut values = WindowMut::for_overwrite(lacus_tensor::DType::I64, &[nnz]);
+                    let to = values.slice_mut::<i64>().unwrap_or_default();
+                    each_nonzero(pattern, &walk, labels, |place, at| to[place] = at);
+                    values.freeze()
+                }
+                Input::Read(read) => match reads.tile(*read, bench) {
+                    Some(Tile::Sparse(sparse)) => sparse.gather(pattern),
+                    _ => {
+                        let located = reads.locate(*read, bench);
+                        let walk = reads.walk(*read, &located, bench);
+                        let is_one = labels.iter().all(|&label| walk.steps[label] == 0);
+                        let dtype = located.window.dtype();
+                        let mut values = WindowMut::for_overwrite(dtype, &[if is_one { 1 } else { nnz }]);
+                        with_type!(dtype, T => {
+                            let to = values.slice_mut::<T>().unwrap_or_default();
+                            let first = located.window.first().cast::<T>().as_ptr();
+                            // SAFETY: the walk stays within the window of the region, whose elements are of this type.
+                            unsafe {
+                                match is_one {
+                                    true => to[0] = *first.offset(walk.start as isize),
+                                    false => each_nonzero(pattern, &walk, labels, |place, at| {
+                                        to[place] = *first.offset(at as isize);
+                                    }),
+                                }
+                            }
+                        });
+                        values.freeze()
+                    }
+                },
+            });
+        }
+        Ok(all)
     }
 
     /// The read it is, when it is nothing else.
@@ -283,6 +345,17 @@ fn meets_zero(
         }
         ElementNode::Reduce(_) => Scalar::I64(1).convert(element.dtype),
     })
+}
+
+/// Calls with the place of every nonzero, and where a walk is there.
+fn each_nonzero(pattern: &Pattern, walk: &Walk, labels: [usize; 2], mut call: impl FnMut(usize, i64)) {
+    let [row_step, column_step] = labels.map(|label| walk.steps[label]);
+    for row in 0..pattern.rows() {
+        let start = walk.start + row as i64 * row_step;
+        for (place, &column) in pattern.places(row).zip(pattern.row(row)) {
+            call(place, start + i64::from(column) * column_step);
+        }
+    }
 }
 
 struct Build<'a> {

@@ -6,7 +6,7 @@
 use super::{Bench, Elements, Reads, fill_identity, with_type};
 use crate::error::ExecuteError;
 use crate::region::{Walk, each_place, merge};
-use crate::tile::Tile;
+use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::{Element, ElementNode, ReduceOp};
 use lacus_algebra::{BinaryOp, Network, Operator};
@@ -41,8 +41,14 @@ struct Factor {
 impl ProductForm {
     /// The product that an operator is; `None` for anything else.
     pub(crate) fn of(network: &Network, operator: &Operator) -> Option<ProductForm> {
+        let is_guarded = operator.fold.as_ref()?.guard.is_some();
+        if is_guarded { None } else { ProductForm::within(network, operator) }
+    }
+
+    /// The product that a guard lets count.
+    pub(crate) fn within(network: &Network, operator: &Operator) -> Option<ProductForm> {
         let fold = operator.fold.as_ref()?;
-        let (ReduceOp::Op(plus), None) = (&fold.op, &fold.guard) else { return None };
+        let ReduceOp::Op(plus) = &fold.op else { return None };
         let ElementNode::Binary(times, ..) = operator.body.node else { return None };
         if !times.distributes_over(*plus) || times == *plus {
             return None;
@@ -115,16 +121,18 @@ impl ProductForm {
         out: &mut WindowMut,
         is_first: bool,
     ) -> Result<(), ExecuteError> {
-        let scale = match &self.scale {
-            None => None,
-            Some(scale) => {
-                let mut one = WindowMut::for_overwrite(self.dtype, &[]);
-                scale.run_over(bench, reads, &mut one, &[])?;
-                Some(one.freeze())
-            }
-        };
+        let scale = self.scale(bench, reads)?;
         let is_sum = (self.plus, self.times) == (BinaryOp::Add, BinaryOp::Mul) && self.dtype != DType::Bool;
         if is_sum && self.run_sparse(bench, reads, out, scale.as_ref(), is_first)? {
+            return Ok(());
+        }
+        if self.rows.len().max(self.columns.len()) > 1 && !out.window().is_contiguous() {
+            let mut own = WindowMut::for_overwrite(self.dtype, out.window().shape());
+            if !is_first {
+                own.copy_from(out.window());
+            }
+            self.run(bench, reads, &mut own, is_first)?;
+            out.copy_from(own.window());
             return Ok(());
         }
         let (a, b) = (self.factor(0, bench, reads)?, self.factor(1, bench, reads)?);
@@ -154,6 +162,34 @@ impl ProductForm {
         Ok(())
     }
 
+    /// What all products are multiplied by, as a single number.
+    pub(crate) fn scale(
+        &self,
+        bench: &mut Bench<'_>,
+        reads: &Reads<'_>,
+    ) -> Result<Option<Window>, ExecuteError> {
+        let Some(scale) = &self.scale else { return Ok(None) };
+        let mut one = WindowMut::for_overwrite(self.dtype, &[]);
+        scale.run_over(bench, reads, &mut one, &[])?;
+        Ok(Some(one.freeze()))
+    }
+
+    /// Whether it is a sum of products of matrices or vectors, whose factors may be sparse.
+    pub(crate) fn takes_sparse(&self) -> bool {
+        (self.plus, self.times) == (BinaryOp::Add, BinaryOp::Mul)
+            && self.dtype != DType::Bool
+            && self.batch.is_empty()
+            && self.folded.len() == 1
+            && self.rows.len() <= 1
+            && self.columns.len() <= 1
+    }
+
+    /// Whether a read is one of the factors as it is, and nothing else.
+    pub(crate) fn is_factor(&self, operator: &Operator, read: &lacus_algebra::Read) -> bool {
+        let is_one = |factor: &Factor| factor.read.is_some_and(|at| operator.reads[at] == *read);
+        read.at.len() == 2 && self.factors.iter().any(is_one)
+    }
+
     /// A factor as a window, and how one goes through it.
     fn factor(
         &self,
@@ -164,7 +200,11 @@ impl ProductForm {
         let factor = &self.factors[which];
         let count = reads.region.counts.len();
         if let Some(read) = factor.read {
-            let located = reads.locate(read, bench);
+            let mut located = reads.locate(read, bench);
+            // Which labels go on as one must not depend on whether a tile is a part of a larger array: bits would, too.
+            if self.classes().iter().any(|labels| labels.len() > 1) {
+                located.window = located.window.into_contiguous();
+            }
             let walk = reads.walk(read, &located, bench);
             return Ok((located.window, walk));
         }
@@ -192,10 +232,25 @@ impl ProductForm {
                 factor.read.and_then(|read| reads.tile(read, bench)).filter(|t| t.is_sparse()).cloned()
             })
             .collect();
-        if tiles.iter().all(Option::is_none) || !self.batch.is_empty() || self.folded.len() != 1 {
+        if tiles.iter().all(Option::is_none) || !self.takes_sparse() {
             return Ok(false);
         }
         crate::sparse::multiply(self, bench, reads, out, scale, is_first, tiles)
+    }
+
+    /// A product of two sparse tiles as a sparse tile; `None` if one of them is dense.
+    pub(crate) fn sparse_product(
+        &self,
+        bench: &mut Bench<'_>,
+        reads: &Reads<'_>,
+    ) -> Result<Option<SparseTile>, ExecuteError> {
+        let tile = |which: usize| match self.factors[which].read.and_then(|read| reads.tile(read, bench)) {
+            Some(Tile::Sparse(sparse)) => Some(sparse.clone()),
+            _ => None,
+        };
+        let (Some(a), Some(b)) = (tile(0), tile(1)) else { return Ok(None) };
+        let scale = self.scale(bench, reads)?;
+        Ok(crate::sparse::multiply_sparse(self, reads, scale.as_ref(), &a, &b))
     }
 
     pub(crate) fn dtype(&self) -> DType {

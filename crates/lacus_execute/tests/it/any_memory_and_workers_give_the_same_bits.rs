@@ -1,7 +1,7 @@
 //! Results have the same bits for any number of workers, and with any budget that is enough.
 
 use lacus_algebra::{Functions, Inputs, check, parse};
-use lacus_execute::{ExecuteError, Input, RunOptions, run};
+use lacus_execute::{ExecuteError, Input, Made, RunOptions, run};
 use lacus_tensor::{Buffer, DType, Shape, Tensor};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,10 @@ fn bits(options: &RunOptions) -> Result<(BTreeMap<String, Vec<u8>>, lacus_execut
     let inputs =
         [("A".to_owned(), Input::from(a.as_ref())), ("B".to_owned(), Input::from(b.as_ref()))].into();
     let done = run(&program, &inputs, None, options)?;
-    let bytes = done.made.iter().map(|(name, window)| (name.clone(), window.bytes().unwrap().to_vec()));
+    let bytes = done.made.iter().map(|(name, made)| match made {
+        Made::Dense(window) => (name.clone(), window.bytes().unwrap().to_vec()),
+        Made::Sparse(_) => panic!("a sparse result"),
+    });
     Ok((bytes.collect(), done.report))
 }
 

@@ -2,11 +2,12 @@
 
 use lacus_algebra::conformance::{PROGRAMS, checked, inputs};
 use lacus_algebra::{Array, Limits, interpret};
-use lacus_execute::{Finished, Input, RunOptions, Window, run};
+use lacus_execute::{Finished, Input, Made, RunOptions, run};
 use lacus_tensor::Tensor;
 use std::collections::BTreeMap;
 
-pub(crate) fn array(window: &Window) -> Array {
+pub(crate) fn array(made: &Made) -> Array {
+    let Made::Dense(window) = made else { panic!("a sparse result") };
     let tensor = window.as_tensor().expect("results are in C order").to_tensor();
     Array::from_tensor(&tensor).expect("a type that is computed with")
 }

@@ -1,0 +1,456 @@
+//! The units of one graph, being done: what a worker does, what is read ahead, who is told.
+
+use super::{AHEAD, Engine, TICK};
+use crate::error::ExecuteError;
+use crate::form::{Bench, combine};
+use crate::memory::{Place, Room, TileId};
+use crate::tile::Tile;
+use crate::units::{Doing, Unit, Units};
+use crate::window::WindowMut;
+use lacus_algebra::expr::Slot;
+use lacus_algebra::{Known, Made, TaskGraph, TaskId};
+use lacus_tensor::DType;
+use lacus_tensor::kernels::formula::Scratch;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+/// The units of one graph, being done.
+pub(super) struct Job<'e, 'a> {
+    pub(super) engine: &'e Engine<'a>,
+    pub(super) graph: &'e TaskGraph,
+    pub(super) units: &'e Units,
+    pub(super) tiles: &'e [TileId],
+    /// What tiles are known as where moves are counted.
+    pub(super) names: &'e [u64],
+    pub(super) known: &'e Known,
+    pub(super) needs: Vec<u64>,
+}
+
+impl Job<'_, '_> {
+    /// Operations of all units.
+    pub(super) fn operations(&self) -> f64 {
+        let of = |unit: &Unit| {
+            let form = self.graph.task(unit.task).and_then(|task| self.engine.forms.get(&task.value));
+            match unit.doing {
+                Doing::Apply | Doing::Accumulate => form.map_or(0.0, |form| form.operations(&unit.step)),
+                _ => 0.0,
+            }
+        };
+        self.units.all.iter().map(of).sum()
+    }
+
+    /// What a worker does.
+    pub(super) fn work(&self) {
+        let mut scratch = Scratch::new();
+        while let Some(unit) = self.next() {
+            let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
+            let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let done = done.map_err(|error| {
+                let task = self.graph.task(self.units.all[unit as usize].task);
+                let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
+                let coordinates = self.engine.plan.tiles(value).coordinates(tile as usize);
+                error.in_tile(self.engine.name(value), coordinates)
+            });
+            self.finish(unit, done);
+        }
+    }
+
+    /// The first unit whose turn it is and whose memory is granted. `None` when all is done, or nothing more is to be.
+    fn next(&self) -> Option<u32> {
+        let mut state = self.engine.lock();
+        loop {
+            let budget = state.report.budget_bytes;
+            let part = &mut state.part;
+            if part.error.is_some() || part.left == 0 {
+                return None;
+            }
+            if self.engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                part.error = Some(ExecuteError::Cancelled);
+                drop(state);
+                self.engine.wake.notify_all();
+                self.engine.ended.notify_all();
+                return None;
+            }
+            let first = part.ready.peek().map(|first| first.0);
+            if let Some(unit) = first {
+                let need = self.needs[unit as usize];
+                if part.running == 0 || part.granted + need <= budget {
+                    part.ready.pop();
+                    part.running += 1;
+                    part.granted += need;
+                    return Some(unit);
+                }
+            }
+            state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// A unit is done: what it read is released, and those that waited for it may go on.
+    fn finish(&self, unit: u32, done: Result<(), ExecuteError>) {
+        let mut state = self.engine.lock();
+        let mut gone = Vec::new();
+        if done.is_ok() {
+            let inputs = &self.units.all[unit as usize].inputs;
+            for (at, &task) in inputs.iter().enumerate() {
+                // Pinned once, used as often as it is read.
+                let was_pinned = !inputs[..at].contains(&task);
+                gone.extend(state.memory.used(self.tiles[task as usize], was_pinned));
+            }
+        }
+        state.report.done += 1;
+        let part = &mut state.part;
+        part.running -= 1;
+        part.granted -= self.needs[unit as usize];
+        part.left -= 1;
+        part.is_done[unit as usize] = true;
+        while part.is_done.get(part.front as usize) == Some(&true) {
+            part.front += 1;
+        }
+        match done {
+            Ok(()) => {
+                for &follower in &self.units.followers[unit as usize] {
+                    part.waits[follower as usize] -= 1;
+                    if part.waits[follower as usize] == 0 {
+                        part.ready.push(std::cmp::Reverse(follower));
+                    }
+                }
+            }
+            Err(error) => {
+                part.error.get_or_insert(error);
+            }
+        }
+        let is_over = part.left == 0 || part.error.is_some();
+        drop(state);
+        gone.into_iter().for_each(|aside| self.engine.forget(Some(aside)));
+        self.engine.wake.notify_all();
+        if is_over {
+            self.engine.ended.notify_all();
+        }
+    }
+
+    /// Where a task's tile can be read again.
+    fn origin(&self, task: TaskId) -> Option<(Slot, u32)> {
+        let task = self.graph.task(task)?;
+        matches!(self.engine.plan.network.value(task.value).made, Made::Load(_))
+            .then_some((task.value, task.tile))
+    }
+
+    /// Pins the inputs of a unit, bringing those that are not here.
+    fn acquire(&self, unit: u32, inputs: &[TaskId]) -> Result<Vec<(TaskId, Tile)>, ExecuteError> {
+        let mut found: Vec<(TaskId, Tile)> = Vec::with_capacity(inputs.len());
+        let mut state = self.engine.lock();
+        let mut at = 0;
+        while let Some(&task) = inputs.get(at) {
+            if found.iter().any(|(other, _)| *other == task) {
+                at += 1;
+                continue;
+            }
+            let id = self.tiles[task as usize];
+            if let Some(tile) = state.memory.pin(id) {
+                found.push((task, tile));
+                at += 1;
+                continue;
+            }
+            if matches!(state.memory.entry(id).place, Place::Busy) {
+                if let Some(error) = state.part.error.clone() {
+                    return Err(error);
+                }
+                state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                continue;
+            }
+            let entry = state.memory.entry(id);
+            entry.place = Place::Busy;
+            let bytes = entry.bytes;
+            drop(state);
+            self.engine.bring(id, self.origin(task), bytes, unit)?;
+            state = self.engine.lock();
+        }
+        Ok(found)
+    }
+
+    fn unit(&self, number: u32, scratch: &mut Scratch) -> Result<(), ExecuteError> {
+        let unit = &self.units.all[number as usize];
+        let engine = self.engine;
+        let plan = engine.plan;
+        let Some(task) = self.graph.task(unit.task) else { return Ok(()) };
+        let found = self.acquire(number, &unit.inputs)?;
+        if engine.counts_moves {
+            self.count_moves(task.site, &unit.inputs);
+        }
+        if let Doing::Emit(output) = unit.doing {
+            if let (Some(name), Some((_, tile))) =
+                (&self.graph.outputs()[output as usize].name, found.first())
+            {
+                let written = engine.results.accept(name, task.value, task.tile, tile)?;
+                engine.lock().report.written_bytes += written;
+            }
+            return Ok(());
+        }
+        let id = self.tiles[unit.task as usize];
+        let name = || engine.name(task.value).to_owned();
+        let Some(form) = engine.forms.get(&task.value) else {
+            return Err(ExecuteError::Internal { what: format!("nobody makes '{}'", name()) });
+        };
+        let operator = &plan.network.operators[form.operator];
+        let tiles: Vec<(Slot, u32, Tile)> = found
+            .into_iter()
+            .filter_map(|(from, tile)| self.graph.task(from).map(|from| (from.value, from.tile, tile)))
+            .collect();
+        let before = match unit.is_first {
+            true => None,
+            // It may have been put aside since the step before.
+            false => Some(self.take_back(id, number)?),
+        };
+        let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
+        let is_sparse = engine.sparse.contains_key(&task.value);
+        if is_sparse && unit.is_first {
+            self.reserve(id, number)?;
+        }
+        // What can stay sparse is tried first, and gives back what was there if it cannot.
+        let tried = match unit.doing {
+            _ if !is_sparse => Err(before),
+            Doing::Combine => match (&before, &tiles[..]) {
+                (None, [(.., tile @ Tile::Sparse(_))]) => Ok(tile.clone()),
+                (Some(Tile::Sparse(a)), [(.., Tile::Sparse(b))]) => a.add(b).map(Tile::Sparse).ok_or(before),
+                _ => Err(before),
+            },
+            _ if form.is_product() => form.run_sparse_product(&mut bench, &unit.step, before)?,
+            _ => form.run_at_nonzeros(&mut bench, &unit.step, before, unit.is_first)?,
+        };
+        let tile = match tried {
+            Ok(tile) => tile,
+            Err(before) => {
+                let mut out = match before {
+                    None if is_sparse => self.fresh(unit.task)?,
+                    None => self.begin(unit.task, number)?,
+                    // SAFETY: a tile is handed out to readers after its last step only, and steps follow one another.
+                    Some(Tile::Dense(window)) => unsafe { WindowMut::resume(window) },
+                    Some(Tile::Sparse(sparse)) => {
+                        let dense = sparse.to_dense();
+                        // SAFETY: fresh memory.
+                        unsafe { WindowMut::resume(dense) }
+                    }
+                };
+                match (unit.doing, tiles.first()) {
+                    (Doing::Combine, Some((.., contribution))) => match unit.is_first {
+                        true => out.copy_from(&contribution.dense()),
+                        false => combine(operator, &mut out, &contribution.dense())?,
+                    },
+                    (Doing::Combine, None) => {}
+                    _ => form.run(&mut bench, &unit.step, &mut out, unit.is_first)?,
+                }
+                Tile::Dense(out.freeze())
+            }
+        };
+        if unit.is_last && engine.forbid_nan {
+            check_numbers(&tile, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
+        }
+        let operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
+        {
+            let mut state = engine.lock();
+            state.report.operations += operations;
+            state.memory.bring_back(id, tile);
+        }
+        Ok(())
+    }
+
+    /// Room for a tile of which it is only guessed how much it takes.
+    fn reserve(&self, id: TileId, position: u32) -> Result<(), ExecuteError> {
+        let bytes = {
+            let mut state = self.engine.lock();
+            let entry = state.memory.entry(id);
+            entry.place = Place::Busy;
+            entry.bytes
+        };
+        self.engine.make_room(bytes, position)
+    }
+
+    /// Memory for the tile of a task.
+    fn fresh(&self, task: TaskId) -> Result<WindowMut, ExecuteError> {
+        let Some(found) = self.graph.task(task) else {
+            return Err(ExecuteError::Internal { what: "a task that is not there".to_owned() });
+        };
+        let tiles = self.engine.plan.tiles(found.value);
+        let shape: Vec<usize> =
+            tiles.shape(&tiles.coordinates(found.tile as usize)).iter().map(|&n| n as usize).collect();
+        Ok(WindowMut::for_overwrite(self.engine.plan.network.value(found.value).dtype, &shape))
+    }
+
+    /// The tile of a task that begins.
+    fn begin(&self, task: TaskId, position: u32) -> Result<WindowMut, ExecuteError> {
+        let id = self.tiles[task as usize];
+        self.reserve(id, position)?;
+        let is_in_place = self.engine.lock().memory.entry(id).bytes == 0;
+        if is_in_place
+            && let Some(found) = self.graph.task(task)
+            && let Some((whole, starts, shape)) = self.engine.results.window(found.value, found.tile)
+        {
+            // SAFETY: every tile of a result is made by one task, and only this one has begun it.
+            return Ok(unsafe { WindowMut::within(&whole, &starts, &shape) });
+        }
+        self.fresh(task)
+    }
+
+    /// A tile that was begun, to go on with.
+    fn take_back(&self, id: TileId, position: u32) -> Result<Tile, ExecuteError> {
+        let engine = self.engine;
+        let mut state = engine.lock();
+        loop {
+            if let Some(tile) = state.memory.take_out(id) {
+                return Ok(tile);
+            }
+            if let Some(error) = state.part.error.clone() {
+                return Err(error);
+            }
+            if matches!(state.memory.entry(id).place, Place::Busy) {
+                state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                continue;
+            }
+            let entry = state.memory.entry(id);
+            entry.place = Place::Busy;
+            let bytes = entry.bytes;
+            drop(state);
+            engine.bring(id, None, bytes, position)?;
+            state = engine.lock();
+        }
+    }
+
+    fn count_moves(&self, site: u32, inputs: &[TaskId]) {
+        for &input in inputs {
+            let Some(from) = self.graph.task(input).filter(|from| from.site != site) else { continue };
+            let floats = self.graph.floats(self.engine.plan, input);
+            let dtype = self.engine.plan.network.value(from.value).dtype;
+            self.engine.count_move(self.names[input as usize], site, floats, dtype);
+        }
+    }
+
+    /// Reads tiles before their turn, while there is room that nobody needs sooner.
+    pub(super) fn read_ahead(&self) {
+        // Workers wait for what is being read: they have to hear of it.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.read_while_there_is_room())) {
+            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
+            self.engine.wake.notify_all();
+            self.engine.ended.notify_all();
+        }
+    }
+
+    fn read_while_there_is_room(&self) {
+        let engine = self.engine;
+        let mut state = engine.lock();
+        loop {
+            if state.part.error.is_some() || state.part.left == 0 {
+                return;
+            }
+            let from = state.part.front;
+            let to = (from + AHEAD * engine.workers as u32).min(self.units.all.len() as u32);
+            let mut next = None;
+            'units: for position in from..to {
+                if state.part.is_done[position as usize] {
+                    continue;
+                }
+                for &task in &self.units.all[position as usize].inputs {
+                    let id = self.tiles[task as usize];
+                    let Some(origin) = self.origin(task) else { continue };
+                    if state.memory.is_away(id) {
+                        next = Some((position, id, origin));
+                        break 'units;
+                    }
+                }
+            }
+            // Only room that nobody needs sooner is taken, and nothing is written to disk for it.
+            let room = next.is_some_and(|(position, id, _)| {
+                let bytes = state.memory.entry(id).bytes;
+                match state.memory.take(bytes, position, false) {
+                    Room::Taken => true,
+                    Room::Spill(other, tile) => {
+                        state.memory.keep_here(other, tile);
+                        false
+                    }
+                    Room::Wait => false,
+                }
+            });
+            let Some((_, id, origin)) = next.filter(|_| room) else {
+                state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                continue;
+            };
+            let entry = state.memory.entry(id);
+            entry.place = Place::Busy;
+            let bytes = entry.bytes;
+            state.ahead += 1;
+            drop(state);
+            let brought = engine.bring_taken(id, Some(origin), bytes);
+            state = engine.lock();
+            state.ahead -= 1;
+            if let Err(error) = brought {
+                state.part.error.get_or_insert(error);
+                engine.ended.notify_all();
+            }
+            engine.wake.notify_all();
+        }
+    }
+
+    /// Tells how far it is, and stops when asked to.
+    pub(super) fn watch(&self) {
+        let engine = self.engine;
+        let mut state = engine.lock();
+        loop {
+            if state.part.error.is_some() || state.part.left == 0 {
+                return;
+            }
+            if engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                state.part.error.get_or_insert(ExecuteError::Cancelled);
+                drop(state);
+                engine.wake.notify_all();
+                return;
+            }
+            drop(state);
+            engine.tell();
+            state = engine.lock();
+            state = engine.ended.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
+        }
+    }
+}
+
+/// Fails at the first element that is not a number.
+fn check_numbers(
+    tile: &Tile,
+    name: &str,
+    tiles: &lacus_algebra::Tiles,
+    number: u32,
+) -> Result<(), ExecuteError> {
+    let (places, window) = match tile {
+        Tile::Dense(window) => (None, window.clone().into_contiguous()),
+        Tile::Sparse(sparse) => {
+            let (places, values) = sparse.coordinates();
+            (Some(places), values)
+        }
+    };
+    let at = match window.dtype() {
+        DType::F64 => window.slice::<f64>().and_then(|all| all.iter().position(|x| x.is_nan())),
+        DType::F32 => window.slice::<f32>().and_then(|all| all.iter().position(|x| x.is_nan())),
+        _ => None,
+    };
+    let Some(mut at) = at else { return Ok(()) };
+    let coordinates = tiles.coordinates(number as usize);
+    let within: Vec<u64> = match places {
+        Some(places) => places.iter().map(|axis| axis[at] as u64).collect(),
+        None => {
+            let mut within = vec![0; coordinates.len()];
+            for (within, &extent) in within.iter_mut().zip(window.shape()).rev() {
+                *within = (at % extent.max(1)) as u64;
+                at /= extent.max(1);
+            }
+            within
+        }
+    };
+    let starts = coordinates.iter().zip(&tiles.blocks).map(|(at, block)| at * block);
+    let at = starts.zip(within).map(|(start, within)| start + within).collect();
+    Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at })
+}
+
+/// What a panic said.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
+    let what = panic.downcast_ref::<String>().cloned();
+    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
+}
