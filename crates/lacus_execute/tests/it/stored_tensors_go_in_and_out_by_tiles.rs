@@ -40,7 +40,7 @@ fn results_that_are_streamed_are_those_in_memory() {
         save(C, \"C\"); save(C > 0, \"positive\"); save(sum(C, 0), \"s\"); save(int64(C * 100), \"whole\")
         save(float32(C), \"single\")";
     let names = ["C", "positive", "s", "whole", "single"];
-    for block in [7, 16, 50] {
+    for block in [11, 50] {
         let given: BTreeMap<String, Tensor> =
             [("A".to_owned(), random(&[90, 50], 1)), ("B".to_owned(), random(&[50, 70], 2))].into();
         let expected = in_memory(text, &given, &options(block));
@@ -128,28 +128,29 @@ fn few(dtype: DType, dims: &[u64]) -> Tensor {
 fn every_type_and_layout_is_read_under_a_small_budget() {
     let text = "A = load(\"A\"); v = load(\"v\")
         p[i] = A[i,j] * v[j]
-        q[j] = A[i,j] * A[i,j] if i < 50
-        R = A[3:60:2, ::-1]
-        save(p, \"p\"); save(q, \"q\"); save(max(A, 0), \"m\"); save(R, \"R\"); save(A + 1, \"S\")";
-    let names = ["p", "q", "m", "R", "S"];
-    for dtype in [DType::F64, DType::F32, DType::U8, DType::I32, DType::I64] {
+        q[j] = A[i,j] * A[i,j] if i < 30
+        R = A[3:40:2, ::-1] + 1
+        save(p, \"p\"); save(q, \"q\"); save(R, \"R\")";
+    let names = ["p", "q", "R"];
+    let dense = [DType::F64, DType::F32, DType::U8, DType::I32, DType::I64].map(|dtype| (dtype, "FTSF"));
+    let sparse = ["COO", "CSR", "CSC", "CSF", "BSGS"].map(|layout| (DType::F64, layout));
+    let both = [(DType::F32, "CSR"), (DType::U8, "COO"), (DType::I32, "BSGS"), (DType::I64, "CSC")];
+    for (dtype, layout) in dense.into_iter().chain(sparse).chain(both) {
         let given: BTreeMap<String, Tensor> =
-            [("A".to_owned(), few(dtype, &[70, 60])), ("v".to_owned(), few(dtype, &[60]))].into();
+            [("A".to_owned(), few(dtype, &[40, 50])), ("v".to_owned(), few(dtype, &[50]))].into();
         let expected = in_memory(text, &given, &options(16));
-        for layout in ["FTSF", "COO", "CSR", "CSC", "CSF", "BSGS"] {
-            let place = Place::new();
-            place.put("A", &given["A"], Some(layout));
-            place.put("v", &given["v"], None);
-            for memory in [None, Some(40_000)] {
-                let options = RunOptions { memory_bytes: memory, spill: Some(place.spill()), ..options(16) };
-                let (done, _) =
-                    place.run(text, &names, &options).unwrap_or_else(|e| panic!("{dtype} {layout}: {e}"));
-                assert!(memory.is_none_or(|memory| done.report.peak_bytes <= memory), "{}", done.report);
-                for name in names {
-                    assert_eq!(place.get(name), expected[name], "{name} of {dtype} in {layout}, {memory:?}");
-                }
-                place.assert_no_spill();
+        let place = Place::new();
+        place.put("A", &given["A"], Some(layout));
+        place.put("v", &given["v"], None);
+        for memory in [None, Some(30_000)] {
+            let options = RunOptions { memory_bytes: memory, spill: Some(place.spill()), ..options(16) };
+            let (done, _) =
+                place.run(text, &names, &options).unwrap_or_else(|e| panic!("{dtype} {layout}: {e}"));
+            assert!(memory.is_none_or(|memory| done.report.peak_bytes <= memory), "{}", done.report);
+            for name in names {
+                assert_eq!(place.get(name), expected[name], "{name} of {dtype} in {layout}, {memory:?}");
             }
+            place.assert_no_spill();
         }
     }
 }
