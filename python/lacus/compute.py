@@ -78,7 +78,8 @@ def run(
         workers: threads; as many as there are cores unless told. The result does not depend on it.
         spill: a directory for what does not fit into memory.
         forbid_nan: fails when a result has NaN.
-        checkpoint_every: refused so far; loops will be written down every so many rounds.
+        checkpoint_every: stores what loops carry every so many rounds, in `data` below ``_run/``. When the same program is run
+            again after it was killed, it goes on from there, with the same bits at the end.
         durable: returns only when what was saved is safe against power loss.
         progress: called now and then with a :class:`Progress`; True shows a line on the terminal.
 

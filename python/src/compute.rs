@@ -42,6 +42,7 @@ struct Request<'a> {
     workers: Option<usize>,
     spill: Option<PathBuf>,
     forbid_nan: bool,
+    checkpoint_every: Option<u64>,
     progress: Option<ProgressFn>,
     /// Set when the caller has had enough.
     cancel: Arc<AtomicBool>,
@@ -79,7 +80,16 @@ async fn run(
     into: Option<(&mut Table, &WriteOptions)>,
 ) -> Result<Finished, ExecuteError> {
     let Request {
-        program, sources, targets, memory_bytes, workers, spill, forbid_nan, progress, cancel, ..
+        program,
+        sources,
+        targets,
+        memory_bytes,
+        workers,
+        spill,
+        forbid_nan,
+        checkpoint_every,
+        progress,
+        cancel,
     } = request;
     let inputs: BTreeMap<String, Input<'_>> = sources;
     let watch = progress.map(|tell| {
@@ -91,6 +101,7 @@ async fn run(
         workers,
         spill,
         forbid_nan,
+        checkpoint_every,
         cancel: Some(cancel),
         watch,
         ..RunOptions::default()
@@ -185,12 +196,6 @@ pub(crate) fn run_program<'py>(
     targets: HashMap<String, Option<TargetArguments>>,
     options: RunArguments,
 ) -> PyResult<(Bound<'py, PyDict>, Vec<String>, Bound<'py, PyDict>)> {
-    if options.checkpoint_every.is_some() {
-        return Err(invalid(
-            py,
-            "checkpoint_every: loops are not written down while they run in this version",
-        ));
-    }
     let mut frozen = Frozen::default();
     let mut held = BTreeMap::new();
     for (name, source) in sources {
@@ -259,6 +264,7 @@ pub(crate) fn run_program<'py>(
         workers: options.workers,
         spill: options.spill,
         forbid_nan: options.forbid_nan,
+        checkpoint_every: options.checkpoint_every,
         progress: options.progress.map(progress),
         cancel: Arc::clone(&cancel),
     };
@@ -351,6 +357,7 @@ fn report<'py>(py: Python<'py>, report: &Report, version: Option<u64>) -> PyResu
     dict.set_item("peak_memory_bytes", report.peak_bytes)?;
     dict.set_item("spilled_bytes", report.spilled_bytes)?;
     dict.set_item("rounds", report.rounds)?;
+    dict.set_item("resumed_rounds", report.resumed_rounds)?;
     dict.set_item("workers", report.workers)?;
     dict.set_item("version", version)?;
     Ok(dict)

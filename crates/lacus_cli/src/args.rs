@@ -660,8 +660,8 @@ pub(crate) struct RunArgs {
     /// Fail when a result has NaN
     #[arg(long)]
     pub forbid_nan: bool,
-    /// Commit what loops carry every so many rounds (refused so far)
-    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Store what loops carry every so many rounds, and go on from there after a kill
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
     /// Return only when the result is safe against power loss
     #[arg(long)]

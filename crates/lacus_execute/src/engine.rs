@@ -207,6 +207,13 @@ impl<'a> Engine<'a> {
         self.tell();
     }
 
+    /// Rounds of an outermost loop that an earlier run has done, and how many those are with the rounds of loops within.
+    pub(crate) fn count_resumed(&self, rounds: u64, in_all: u64) {
+        let mut state = self.lock();
+        state.report.resumed_rounds += rounds;
+        state.report.rounds += in_all;
+    }
+
     /// A tile that somebody holds on to.
     pub(crate) fn keep(&self, id: TileId) {
         self.lock().memory.keep(id);
@@ -231,6 +238,16 @@ impl<'a> Engine<'a> {
             None => Entry::new(Place::Away, self.loads.bytes(value, tile).max(1), Some((value, tile))),
         };
         self.lock().memory.add(entry)
+    }
+
+    /// A tile that comes from elsewhere; from now on it is like one that was made.
+    pub(crate) fn add_given(&self, tile: Tile) -> Result<TileId, ExecuteError> {
+        let bytes = tile.size_bytes().max(1);
+        self.make_room(bytes, 0)?;
+        let mut state = self.lock();
+        let id = state.memory.add(Entry::new(Place::Busy, bytes, None));
+        state.memory.arrive(id, tile, bytes);
+        Ok(id)
     }
 
     /// A tile that a unit is going to make.

@@ -105,6 +105,23 @@ pub enum ExecuteError {
         what: String,
     },
 
+    /// Checkpoints are asked for, and there is nowhere to keep them.
+    #[error(
+        "checkpoints of loops are kept in the dataset that results are stored in, and this run stores nothing"
+    )]
+    NoCheckpoints,
+
+    /// A loop that cannot be gone on with in the middle.
+    #[error(
+        "checkpoint_every: a loop that saves {name:?} within {within} cannot be gone on with; save it after the loop"
+    )]
+    SavesWithin {
+        /// What is saved.
+        name: String,
+        /// Where.
+        within: &'static str,
+    },
+
     /// The caller asked to stop.
     #[error("the run was cancelled")]
     Cancelled,
@@ -128,6 +145,8 @@ impl ExecuteError {
             | ExecuteError::Budget { .. }
             | ExecuteError::NotANumber { .. }
             | ExecuteError::ZeroDivision { .. }
+            | ExecuteError::NoCheckpoints
+            | ExecuteError::SavesWithin { .. }
             | ExecuteError::Rounds { .. } => ErrorKind::Invalid,
             ExecuteError::Task { source, .. } => source.kind(),
             ExecuteError::Spill { .. } | ExecuteError::Cancelled => ErrorKind::Unavailable,

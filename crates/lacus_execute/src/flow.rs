@@ -17,7 +17,9 @@ pub(crate) type CarriedTiles = Vec<(Slot, Vec<TileId>)>;
 
 /// Rounds of loops and what was carried, for those who want to write it down.
 pub(crate) trait Rounds {
-    /// A round of an outermost loop is over. `tiles` are those of what it carries.
+    /// An outermost loop begins, or goes on from where it was.
+    fn begin(&mut self, of: usize);
+    /// A round of an outermost loop is over, and it is not known to be the last one. `carried` has what goes on.
     fn over(&mut self, of: usize, round: u64, carried: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError>;
     /// Where an outermost loop goes on from, if it was interrupted: rounds that are done, and what was carried.
     fn resume(&mut self, of: usize) -> Result<Option<(u64, CarriedTiles)>, ExecuteError>;
@@ -105,6 +107,8 @@ impl<'e, 'a> Flow<'e, 'a> {
         match resumed {
             Some((rounds, carried)) => {
                 done = rounds;
+                self.rounds =
+                    self.rounds.checked_sub(done).ok_or(ExecuteError::Rounds { rounds: self.allowed })?;
                 for (slot, tiles) in carried {
                     self.bind(slot, slot, tiles);
                 }
@@ -116,6 +120,9 @@ impl<'e, 'a> Flow<'e, 'a> {
                 }
             }
         }
+        if is_outermost {
+            rounds.begin(of);
+        }
         let numbers = match &node.until {
             Until::Counted(_, from, to) => {
                 let of = |at| plan.network.position(at, known).unwrap_or(0);
@@ -124,6 +131,7 @@ impl<'e, 'a> Flow<'e, 'a> {
             Until::Is(..) => done as i64..i64::MAX,
         };
         self.depth += 1;
+        let last = numbers.end.saturating_sub(1);
         for n in numbers {
             self.rounds = self.rounds.checked_sub(1).ok_or(ExecuteError::Rounds { rounds: self.allowed })?;
             if let Until::Counted(counter, ..) = node.until {
@@ -157,7 +165,8 @@ impl<'e, 'a> Flow<'e, 'a> {
                 tiles.iter().for_each(|&tile| self.engine.release(tile));
             }
             done += 1;
-            if is_outermost {
+            // After the last round there would be none that makes what only rounds make.
+            if is_outermost && n < last {
                 let mut carried = Vec::new();
                 for each in &node.carried {
                     carried.push((each.inside, self.tiles_of(each.inside)?));

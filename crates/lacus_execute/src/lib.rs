@@ -40,6 +40,8 @@ mod flow;
 mod input;
 mod output;
 
+mod checkpoint;
+
 mod run;
 
 pub use engine::Watch;

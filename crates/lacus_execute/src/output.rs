@@ -9,9 +9,9 @@ use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{Made as MadeBy, ProgramPlan, Tiles};
 use lacus_layout::{Value, Wish};
-use lacus_table::{Put, Table, WriteOptions};
+use lacus_table::{ErrorKind, Put, Table, WriteOptions};
 use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 use tokio::runtime::Handle;
@@ -48,7 +48,7 @@ pub struct Store<'a> {
 
 /// Results up to this many bytes are put together in memory and stored as a whole, with the layout that suits them.
 /// Larger ones are stored tile by tile.
-const WHOLE_BYTES: u64 = 64 << 20;
+pub(crate) const WHOLE_BYTES: u64 = 64 << 20;
 
 /// The results of a run.
 pub(crate) struct ResultTiles<'a, 't> {
@@ -235,10 +235,21 @@ fn assembled(
     ))
 }
 
-fn bounds(tiles: &Tiles, tile: u32) -> (Vec<usize>, Vec<usize>) {
+/// Where a tile begins, and its shape.
+pub(crate) fn bounds(tiles: &Tiles, tile: u32) -> (Vec<usize>, Vec<usize>) {
     let at = tiles.coordinates(tile as usize);
     let starts = at.iter().zip(&tiles.blocks).map(|(at, block)| (at * block) as usize).collect();
     (starts, tiles.shape(&at).iter().map(|&n| n as usize).collect())
+}
+
+/// The same as a selection.
+pub(crate) fn slices(starts: &[usize], shape: &[usize]) -> Vec<Index> {
+    let of = |(&start, &count): (&usize, &usize)| Index::Slice {
+        start: Some(start as i64),
+        stop: Some((start + count) as i64),
+        step: None,
+    };
+    starts.iter().zip(shape).map(of).collect()
 }
 
 impl Results for ResultTiles<'_, '_> {
@@ -275,15 +286,36 @@ impl Results for ResultTiles<'_, '_> {
         let (Some(store), Some(name)) = (&self.store, &saved.stored_as) else { return Ok(0) };
         let dense = dense.into_owned().into_contiguous();
         let Some(tensor) = dense.as_tensor() else { return Ok(0) };
-        let of = |(&start, &count): (&usize, &usize)| Index::Slice {
-            start: Some(start as i64),
-            stop: Some((start + count) as i64),
-            step: None,
-        };
-        let indices: Vec<Index> = starts.iter().zip(&shape).map(of).collect();
+        let indices = slices(&starts, &shape);
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
         let Store { table, options, .. } = &mut **store;
         self.block(table.write_region(name, &indices, tensor, options))?;
         Ok(dense.size_bytes())
     }
+}
+
+/// Fails if a dataset was deleted meanwhile: a version of what is no longer there would be no dataset either.
+pub(crate) async fn still_there(table: &Table) -> Result<(), ExecuteError> {
+    match table.is_there().await.map_err(stored)? {
+        true => Ok(()),
+        false => {
+            let what = format!("the dataset was deleted while the program ran: {}", table.store().text());
+            Err(ExecuteError::Storage { kind: ErrorKind::NotFound, what })
+        }
+    }
+}
+
+/// What decides the bits of a result, next to the program and its inputs.
+pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
+    let blocks: BTreeMap<String, Vec<u64>> = plan
+        .placed
+        .keys()
+        .map(|&slot| (plan.network.value(slot).name.clone(), plan.tiles(slot).blocks))
+        .collect();
+    json!({
+        "lanes": plan.options.sites,
+        "tiles": blocks,
+        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
+        "target": std::env::consts::ARCH,
+    })
 }

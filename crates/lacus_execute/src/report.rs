@@ -27,8 +27,10 @@ pub struct Report {
     pub spilled_bytes: u64,
     /// Bytes that were read back.
     pub reread_bytes: u64,
-    /// Rounds of loops.
+    /// Rounds of loops, those of the run that this one goes on with included.
     pub rounds: u64,
+    /// Rounds of outermost loops that an earlier run had done.
+    pub resumed_rounds: u64,
     /// Elements that went from one site to another.
     pub moved_floats: u128,
     /// The same in bytes.

@@ -1,12 +1,13 @@
 //! A whole run: plan, engine, flow, results.
 
+use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
 use crate::flow::{CarriedTiles, Flow, Rounds};
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{Made, ResultTiles, Store, Target};
+use crate::output::{Made, ResultTiles, Store, Target, fixed_by, still_there};
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
@@ -39,6 +40,9 @@ pub struct RunOptions {
     pub forbid_nan: bool,
     /// Rounds of all loops together, at most.
     pub rounds: Option<u64>,
+    /// Stores what outermost loops carry every so many rounds, as a version of its own under `_run/`, and goes on from there
+    /// when the same program is run on the same inputs again. Needs a dataset that results are stored in.
+    pub checkpoint_every: Option<u64>,
     /// Runs on so many sites, each with its own memory, and counts what moves between them.
     pub sites: Option<u64>,
     /// The extent of a tile along every axis; by default tiles of some megabytes.
@@ -124,7 +128,11 @@ pub async fn run_into(
     let mut store = Store { table, options: write, targets };
     let done = aside(|| run(program, inputs, Some(&mut store), options));
     let Store { table, .. } = store;
-    let finished = match done {
+    let is_there = match done {
+        Ok(finished) => still_there(table).await.map(|()| finished),
+        Err(error) => Err(error),
+    };
+    let finished = match is_there {
         Ok(finished) => finished,
         Err(error) => {
             if is_ours {
@@ -186,7 +194,7 @@ pub fn run(
 pub fn run_plan(
     plan: &ProgramPlan,
     inputs: &BTreeMap<String, Input<'_>>,
-    store: Option<&mut Store<'_>>,
+    mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
     let runtime = tokio::runtime::Handle::try_current().ok();
@@ -194,7 +202,14 @@ pub fn run_plan(
     let workers = options.workers.unwrap_or_else(default_workers).max(1);
     let sparse = sparse_values(&plan.network, inputs)?;
     let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse)?;
-    let results = ResultTiles::new(plan, store, runtime, budget, &sparse)?;
+    let mut checkpoints = match (options.checkpoint_every, store.as_deref()) {
+        (None, _) => None,
+        (Some(_), None) => return Err(ExecuteError::NoCheckpoints),
+        (Some(every), Some(store)) => {
+            Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
+        }
+    };
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse)?;
     // Memory of tiles that are gone is kept for the next ones, and is part of what one sees.
     let pooled = lacus_tensor::pool_limit_bytes() as u64;
     let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };
@@ -211,7 +226,11 @@ pub fn run_plan(
         engine.cancel = options.cancel.as_deref();
         engine.watch = options.watch.as_deref();
         let mut flow = Flow::new(&engine, options.rounds.unwrap_or(1_000_000_000), results.in_place());
-        flow.run(&mut NoRounds).map_err(|error| match error {
+        let done = match &mut checkpoints {
+            Some(checkpoints) => flow.run(&mut checkpoints.rounds(&engine)),
+            None => flow.run(&mut NoRounds),
+        };
+        done.map_err(|error| match error {
             ExecuteError::Budget { what, needed, .. } => {
                 ExecuteError::Budget { what, needed: needed + fixed, budget }
             }
@@ -226,28 +245,19 @@ pub fn run_plan(
         watch(&report);
     }
     let fixed_by = fixed_by(plan);
-    Ok(Finished { made: results.finish()?, report, fixed_by })
-}
-
-/// What decides the bits of a result, next to the program and its inputs.
-fn fixed_by(plan: &ProgramPlan) -> Json {
-    let blocks: BTreeMap<String, Vec<u64>> = plan
-        .placed
-        .keys()
-        .map(|&slot| (plan.network.value(slot).name.clone(), plan.tiles(slot).blocks))
-        .collect();
-    json!({
-        "lanes": plan.options.sites,
-        "tiles": blocks,
-        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
-        "target": std::env::consts::ARCH,
-    })
+    let made = results.finish()?;
+    if let (Some(checkpoints), Some(store)) = (checkpoints, store) {
+        checkpoints.discard(store)?;
+    }
+    Ok(Finished { made, report, fixed_by })
 }
 
 /// Loops are not written down.
 struct NoRounds;
 
 impl Rounds for NoRounds {
+    fn begin(&mut self, _: usize) {}
+
     fn over(&mut self, _: usize, _: u64, _: &[(Slot, Vec<TileId>)]) -> Result<(), ExecuteError> {
         Ok(())
     }

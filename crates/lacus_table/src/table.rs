@@ -208,6 +208,12 @@ impl Table {
         is_table(store).await
     }
 
+    /// Whether the table that this handle looks at is still there. Writes do not ask: for those who worked for long.
+    pub async fn is_there(&self) -> Result<bool, TableError> {
+        let seen = self.transaction.as_ref().map_or(&self.snapshot, Transaction::base);
+        Ok(self.store.exists(&entry_path(seen.version)).await? || is_table(&self.store).await?)
+    }
+
     /// Removes a table and everything in it. What is not a Lacus dataset is refused.
     pub async fn delete(store: Store, world: World) -> Result<(), TableError> {
         let table = Table::open(store, world, At::Tip).await?;
@@ -358,6 +364,21 @@ impl Table {
             stored_bytes: state.stored_bytes(name),
             metadata: parse_metadata(state.header.metadata.as_deref()),
         })
+    }
+
+    /// A text that is the same only as long as a tensor is: of where its rows lie. Upkeep may change it, writes to other
+    /// tensors seldom do.
+    pub fn fingerprint(&self, name: &str) -> Result<String, TableError> {
+        let state = self.snapshot.tensor(name).ok_or_else(|| self.no_such(name))?;
+        self.refuse_column(name)?;
+        let mut text = String::new();
+        for file in &state.files {
+            if let Some(held) = file.held(name) {
+                let (path, rows) = (&file.add.path, &held.rows);
+                text.push_str(&format!("{path}:{}:{rows:?}\n", held.header.is_some()));
+            }
+        }
+        Ok(text)
     }
 
     pub(crate) fn no_such(&self, name: &str) -> TableError {

@@ -137,12 +137,13 @@ impl Cache {
             version: snapshot.version,
             close: snapshot.close_to(name),
         })?;
-        if let Some((known, index)) = self.tensors.get(&name.to_owned())
+        let known = self.tensors.get(&name.to_owned());
+        if let Some((known, index)) = &known
             && known.is_same(state)
         {
-            return Ok(index);
+            return Ok(Arc::clone(index));
         }
-        let index = Arc::new(self.build(store, state, name).await?);
+        let index = Arc::new(self.build_upon(store, state, name, known.as_ref()).await?);
         self.tensors.put(name.to_owned(), (state.clone(), Arc::clone(&index)));
         Ok(index)
     }
@@ -154,6 +155,19 @@ impl Cache {
         state: &TensorState,
         name: &str,
     ) -> Result<TensorIndex, TableError> {
+        self.build_upon(store, state, name, None).await
+    }
+
+    /// The same, given the index of another state: rows of files that both have are not read again. An array that is
+    /// written chunk by chunk would take longer with each of them otherwise.
+    async fn build_upon(
+        &self,
+        store: &Store,
+        state: &TensorState,
+        name: &str,
+        known: Option<&Versioned>,
+    ) -> Result<TensorIndex, TableError> {
+        let mut known = known.filter(|(known, _)| Arc::ptr_eq(&known.header, &state.header)).map(known_rows);
         let header = state.header.parse().map_err(TableError::of_tensor(name))?;
         let is_cells = matches!(header.layout, lacus_layout::Layout::Coordinates);
         let columns = coordinate_columns(&header);
@@ -168,9 +182,14 @@ impl Cache {
         let mut rows: Vec<(Coords, Place)> = Vec::new();
         for entry in &state.files {
             let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
+            let number = u32::try_from(index.files.len()).unwrap_or(u32::MAX);
+            if let Some((file, old)) = known.as_mut().and_then(|known| known.remove(&Arc::as_ptr(entry))) {
+                rows.extend(old.into_iter().map(|(coords, place)| (coords, Place { file: number, ..place })));
+                index.files.push(file);
+                continue;
+            }
             let file = self.file(store, entry).await?;
             let deleted = self.deleted(store, entry).await?;
-            let number = u32::try_from(index.files.len()).unwrap_or(u32::MAX);
             let live = live_runs(&held.rows, deleted.as_deref());
             if live.iter().any(|&(first, count)| first.saturating_add(count) > file.rows()) {
                 return Err(TableError::corrupt(entry.path(), "the file has fewer rows than its tags say"));
@@ -198,6 +217,24 @@ impl Cache {
         index.places = rows.into_iter().map(|(_, place)| place).collect();
         Ok(index)
     }
+}
+
+/// Chunk rows of a file.
+type FileRows = (Arc<FileIndex>, Vec<(Coords, Place)>);
+
+/// The chunk rows of an index, by file.
+fn known_rows((state, index): &Versioned) -> HashMap<*const FileEntry, FileRows> {
+    if !index.cells.is_empty() {
+        return HashMap::new();
+    }
+    let mut rows: Vec<Vec<(Coords, Place)>> = vec![Vec::new(); index.files.len()];
+    for (at, place) in index.places.iter().enumerate() {
+        rows[place.file as usize].push((index.chunks.coords(at), *place));
+    }
+    // Files are numbered in the order of those that have rows.
+    let holders = state.files.iter().filter(|e| e.held(&index.name).is_some_and(|h| !h.rows.is_empty()));
+    let found = holders.zip(index.files.iter().zip(rows));
+    found.map(|(entry, (file, rows))| (Arc::as_ptr(entry), (Arc::clone(file), rows))).collect()
 }
 
 /// The parts of `runs` that are not deleted.

@@ -17,10 +17,6 @@ use crate::failure::Failure;
 use crate::output::{count, few, size};
 
 pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
-    if args.checkpoint_every.is_some() {
-        let what = "--checkpoint-every: loops are not written down while they run in this version";
-        return Err(Failure::invalid(what.to_owned()));
-    }
     let text = read_program(&args.program)?;
     let mut table = context.open_to_write(&args.data).await?;
     let files = context.stop.or(open_inputs(&args)).await?;
@@ -46,6 +42,7 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure>
         workers: args.workers,
         spill: args.spill.clone(),
         forbid_nan: args.forbid_nan,
+        checkpoint_every: args.checkpoint_every,
         cancel: Some(context.stop.flag()),
         watch: Some(Arc::new(move |now: &Report| {
             shown.set(now.done, now.planned);
@@ -64,7 +61,12 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure>
         names.iter().map(|name| (name.clone(), Target { name: name.clone(), ..Target::default() })).collect();
     let done = run_into(&program, &sources, Some((&mut table, &write)), targets, &options).await;
     drop(options);
-    let (finished, version) = done.map_err(stopped)?;
+    let (finished, version) = done.map_err(|error| match (error, args.checkpoint_every) {
+        (ExecuteError::Cancelled, Some(_)) => {
+            Failure::stopped().hint("the same command goes on after the rounds of its last checkpoint")
+        }
+        (error, _) => stopped(error),
+    })?;
     drop(bar);
     report(context, &table, &names, &finished.report, version)
 }
@@ -154,7 +156,7 @@ fn report(
         || {
             json!({
                 "version": version, "seconds": done.secs, "tasks": done.done, "operations": done.operations,
-                "rounds": done.rounds, "bytes_read": done.read_bytes, "spilled_bytes": done.spilled_bytes,
+                "rounds": done.rounds, "resumed_rounds": done.resumed_rounds, "bytes_read": done.read_bytes, "spilled_bytes": done.spilled_bytes,
                 "peak_memory_bytes": done.peak_bytes, "workers": done.workers,
                 "tensors": infos.iter().map(tensor_json).collect::<Vec<_>>(),
             })

@@ -71,8 +71,33 @@ fn what_fails_writes_nothing() {
     check("save(load(\"A\"), \"x\")", &["--input", "A=two.npz"], 2, "--input A: two.npz holds 2 tensors");
     check("save(load(\"A\"), \"x\")", &["--workers", "0"], 2, "0");
     check("save(load(\"A\"), \"\")", &[], 2, "name");
+    let large = "R = random([300, 300], 1); save(R @ R, \"x\")";
+    check(large, &["--memory", "4KiB"], 2, "a memory budget of 4.0 KiB is too small: one step of ");
+    check(large, &["--memory", "512KiB", "--spill", "p.lac/below"], 5, "p.lac/below");
     assert_eq!(tree(&sandbox.path("d")), before);
     sandbox.lacus(["run", "none.lac", "--data", "d"]).fails(3);
     sandbox.lacus(["run", "p.lac", "--data", "nowhere"]).fails(3);
     sandbox.lacus(["run", "p.lac"]).fails(2);
+}
+
+#[test]
+fn what_is_killed_goes_on() {
+    let sandbox = sandbox();
+    let text = "A = load(\"A\"); R = random([100, 100], 1); x = full([100], sum(A))
+        for t in 0..2000 { y = R @ x; x = y / max(y) }
+        save(x, \"x\")";
+    std::fs::write(sandbox.path("p.lac"), text).unwrap();
+    let words = ["run", "p.lac", "--data", "d", "--checkpoint-every", "5", "--json"];
+    let mut child = sandbox.command(words).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !sandbox.names().iter().any(|name| name.starts_with("_run/")) {
+        assert!(std::time::Instant::now() < until && child.try_wait().unwrap().is_none());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!sandbox.names().contains(&"x".to_owned()));
+    let json = sandbox.lacus(words).json();
+    assert!(json["resumed_rounds"].as_u64().is_some_and(|rounds| rounds >= 5 && rounds % 5 == 0), "{json}");
+    assert_eq!(json["rounds"], 2000);
+    assert_eq!(sandbox.names(), ["A", "x"]);
 }

@@ -44,11 +44,7 @@ impl Job<'_, '_> {
         let mut scratch = Scratch::new();
         while let Some(unit) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
-            let done = done.unwrap_or_else(|panic| {
-                let what = panic.downcast_ref::<String>().cloned();
-                let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-                Err(ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) })
-            });
+            let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
             let done = done.map_err(|error| {
                 let task = self.graph.task(self.units.all[unit as usize].task);
                 let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
@@ -323,6 +319,15 @@ impl Job<'_, '_> {
 
     /// Reads tiles before their turn, while there is room that nobody needs sooner.
     pub(super) fn read_ahead(&self) {
+        // Workers wait for what is being read: they have to hear of it.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.read_while_there_is_room())) {
+            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
+            self.engine.wake.notify_all();
+            self.engine.ended.notify_all();
+        }
+    }
+
+    fn read_while_there_is_room(&self) {
         let engine = self.engine;
         let mut state = engine.lock();
         loop {
@@ -433,4 +438,11 @@ fn check_numbers(
     let starts = coordinates.iter().zip(&tiles.blocks).map(|(at, block)| at * block);
     let at = starts.zip(within).map(|(start, within)| start + within).collect();
     Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at })
+}
+
+/// What a panic said.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
+    let what = panic.downcast_ref::<String>().cloned();
+    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
 }

@@ -90,15 +90,18 @@ impl FoldForm {
             let mut partial: Vec<T> = Vec::new();
             each_place(&outer, &walks, |places| {
                 partial.clear();
+                let mut filled = 0;
                 each_place(&loops, &inner, |within| {
-                    for at in (0..n).step_by(PIECE) {
-                        let len = PIECE.min(n - at);
+                    let mut at = 0;
+                    while at < n {
+                        // Pieces are full whatever the runs are: bits must not depend on how a tile lies in memory.
+                        let len = (PIECE - filled).min(n - at);
                         total.clear();
                         let here = places.iter().zip(within).zip(&steps);
                         total.extend(here.map(|((place, within), step)| place + within + step * at as i64));
-                        // SAFETY: places lie within the windows that the region was located in.
+                        // SAFETY: places lie within the windows that the region was located in, and a piece has room.
                         is_zero_met |= unsafe {
-                            let to = piece.as_mut_ptr().cast();
+                            let to = piece.as_mut_ptr().add(filled).cast();
                             self.elements.lanes(
                                 &sources,
                                 &total,
@@ -110,9 +113,16 @@ impl FoldForm {
                                 bench.scratch,
                             )
                         };
-                        partial.push(self.reduce(&piece[..len]));
+                        (at, filled) = (at + len, filled + len);
+                        if filled == PIECE {
+                            partial.push(self.reduce(&piece));
+                            filled = 0;
+                        }
                     }
                 });
+                if filled > 0 {
+                    partial.push(self.reduce(&piece[..filled]));
+                }
                 let sum = self.reduce(&partial);
                 // SAFETY: a place of the result.
                 unsafe {

@@ -126,6 +126,15 @@ impl ProductForm {
         if is_sum && self.run_sparse(bench, reads, out, scale.as_ref(), is_first)? {
             return Ok(());
         }
+        if self.rows.len().max(self.columns.len()) > 1 && !out.window().is_contiguous() {
+            let mut own = WindowMut::for_overwrite(self.dtype, out.window().shape());
+            if !is_first {
+                own.copy_from(out.window());
+            }
+            self.run(bench, reads, &mut own, is_first)?;
+            out.copy_from(own.window());
+            return Ok(());
+        }
         let (a, b) = (self.factor(0, bench, reads)?, self.factor(1, bench, reads)?);
         let count = reads.region.counts.len();
         let rank = out.window().strides().len();
@@ -191,7 +200,11 @@ impl ProductForm {
         let factor = &self.factors[which];
         let count = reads.region.counts.len();
         if let Some(read) = factor.read {
-            let located = reads.locate(read, bench);
+            let mut located = reads.locate(read, bench);
+            // Which labels go on as one must not depend on whether a tile is a part of a larger array: bits would, too.
+            if self.classes().iter().any(|labels| labels.len() > 1) {
+                located.window = located.window.into_contiguous();
+            }
             let walk = reads.walk(read, &located, bench);
             return Ok((located.window, walk));
         }

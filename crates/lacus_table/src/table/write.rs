@@ -368,6 +368,22 @@ impl Table {
         self.commit(staged, options).await
     }
 
+    /// Removes tensors whatever others do with them meanwhile, and passes over those that are not there: for what only its
+    /// owner needs. Inside a transaction they go when it ends, even if they came after it had begun.
+    pub async fn discard(&mut self, names: &[&str], options: &WriteOptions) -> Result<u64, TableError> {
+        self.writable().await?;
+        let staged = Staged {
+            op: "REMOVE",
+            files: Vec::new(),
+            supersede: names.iter().map(|n| Supersede::Tensor((*n).to_owned())).collect(),
+            // Nothing that others write can clash with it.
+            writes: WriteSet::default(),
+            detail: json!({"tensors": names}),
+            data_change: true,
+        };
+        self.commit(staged, options).await
+    }
+
     /// Renames a tensor. Its rows carry its name, so they are copied, but not decoded.
     pub async fn rename(&mut self, from: &str, to: &str, options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;

@@ -1,0 +1,198 @@
+"""Runs that cannot be finished: they say why, and leave no version, no data files and no spilled tiles."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from workers import ENVIRONMENT
+
+import lacus
+
+N = 700
+
+PRODUCTS = """
+A = load("A")
+B = A @ A
+C = B @ A
+D = B * 2 - transpose(C)
+save(B, "B"); save(C, "C"); save(D @ B, "D")
+"""
+
+#: Below what all tiles take, so that results are streamed and tiles are spilled.
+SMALL = "4MiB"
+
+
+@pytest.fixture
+def full(ds: lacus.Dataset, rng: np.random.Generator) -> lacus.Dataset:
+    """A dataset with a matrix of some megabytes."""
+    ds["A"] = rng.normal(size=(N, N)) / N
+    return ds
+
+
+@pytest.fixture
+def spill(tmp_path: Path) -> Path:
+    """A directory for tiles."""
+    path = tmp_path / "spill"
+    path.mkdir()
+    return path
+
+
+def files(ds: lacus.Dataset) -> set[Path]:
+    return {path for path in Path(ds.url).rglob("*") if path.is_file() and "_delta_log" not in path.parts}
+
+
+def test_bits_do_not_depend_on_workers_or_memory(full: lacus.Dataset, spill: Path) -> None:
+    # Tiles depend on the budget, and bits on the tiles: so the budgets here are those that are cut alike.
+    expected: dict[str, Any] = {}
+    for workers in (1, 2, 4):
+        for where in ("dataset", "memory"):
+            data = full if where == "dataset" else None
+            inputs = None if data else {"A": full["A"][:]}
+            memory = SMALL if data else "1GiB"
+            found = lacus.run(PRODUCTS, data=data, inputs=inputs, memory=memory, workers=workers, spill=spill)
+            for name, value in found.items():
+                bits = np.asarray(value[:]).tobytes()
+                assert expected.setdefault(f"{name} in {where}", bits) == bits
+    assert not list(spill.iterdir())
+    reference = np.linalg.multi_dot([full["A"][:]] * 3)
+    np.testing.assert_allclose(full["C"][:], reference, rtol=1e-9, atol=1e-15)
+
+
+def test_streamed_results_are_one_version(full: lacus.Dataset, spill: Path) -> None:
+    before = full.version
+    told: list[lacus.Progress] = []
+    found = lacus.run(PRODUCTS, data=full, memory=SMALL, spill=spill, progress=told.append)
+    assert full.version == before + 1 and full.keys() == ["A", "B", "C", "D"]
+    assert told[-1].spilled_bytes > 0 and max(now.memory_bytes for now in told) <= 4 << 20
+    a = full["A"][:]
+    np.testing.assert_allclose(found["B"][:], a @ a, rtol=1e-9, atol=1e-15)
+
+
+def test_a_budget_that_is_too_small_says_what_would_do(full: lacus.Dataset, spill: Path) -> None:
+    before, there = full.version, files(full)
+    with pytest.raises(lacus.InvalidError, match=r"a memory budget of 8.0 KiB is too small: .* takes ") as failed:
+        lacus.run(PRODUCTS, data=full, memory="8KiB", spill=spill)
+    assert full.version == before and files(full) == there
+    # The arrays that go back to the caller are counted.
+    with pytest.raises(lacus.InvalidError, match="the results alone, which go back to the caller as arrays, takes? ") as failed:
+        lacus.run(PRODUCTS, inputs={"A": full["A"][:]}, memory="1MiB", spill=spill)
+    assert re.search(r"takes? 11\.2 MiB", str(failed.value))
+
+
+@pytest.mark.parametrize("name", ["file/below", "readonly"])
+def test_a_spill_directory_that_cannot_be_written(full: lacus.Dataset, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "readonly").mkdir(mode=0o500)
+    if name == "readonly" and os.geteuid() == 0:
+        pytest.skip("root writes everywhere")
+    before, there = full.version, files(full)
+    with pytest.raises(lacus.UnavailableError, match=re.escape(str(tmp_path / name))):
+        lacus.run(PRODUCTS, data=full, memory=SMALL, spill=tmp_path / name)
+    assert full.version == before and files(full) == there and full.keys() == ["A"]
+
+
+def test_a_spill_directory_that_is_full(full: lacus.Dataset, spill: Path) -> None:
+    # No file may be larger than a few blocks: the same error as of a full disk, except for its name.
+    code = """
+import resource, signal, sys
+import lacus
+url, program, spill = sys.argv[1:]
+ds = lacus.open(url)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+try:
+    lacus.run(program, data=ds, memory="4MiB", spill=spill)
+except lacus.UnavailableError as error:
+    print(error)
+"""
+    program = PRODUCTS.replace('save(B, "B"); save(C, "C"); save(D @ B, "D")', 'save(sum(D @ B), "s")')
+    before, there = full.version, files(full)
+    command = [sys.executable, "-c", code, full.url, program, str(spill)]
+    told = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    assert str(spill) in told.stdout and "spilling to" in told.stdout, told
+    assert lacus.open(full.url).version == before and files(full) == there
+    assert not list(spill.iterdir())
+
+
+def test_an_interrupt_leaves_nothing(full: lacus.Dataset, spill: Path) -> None:
+    before, there = full.version, files(full)
+    program = 'A = load("A"); B = A\nfor t in 0..100000 { B = B @ A }\nsave(B, "B")'
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lacus.run(program, data=full, memory=SMALL, spill=spill)
+    assert time.monotonic() - began < 20
+    assert full.version == before and files(full) == there and not list(spill.iterdir())
+    assert lacus.run('save(load("A")[0, 0], "first")', data=full)["first"][...] == full["A"][0, 0]
+
+
+def test_remainders_by_zero_are_found_where_they_count() -> None:
+    n = np.array([3, 0, 5])
+    with pytest.raises(lacus.InvalidError, match=r"a remainder of integers by zero at \[1\]"):
+        lacus.run('save(7 % load("n"), "r")', inputs={"n": n})
+    found = lacus.run('n = load("n"); save(where(n != 0, 7 % n, -1), "r")', inputs={"n": n})
+    assert found["r"].tolist() == [1, -1, 2]
+
+
+def test_nan_is_named(full: lacus.Dataset) -> None:
+    values = np.ones((300, 200))
+    values[217, 33] = -4
+    with pytest.raises(lacus.InvalidError, match=r'"root": NaN at \[217, 33\]'):
+        lacus.run('root = sqrt(load("x")); save(root, "root")', data=full, inputs={"x": values}, forbid_nan=True)
+    assert "root" not in full
+
+
+def test_a_dataset_that_is_overwritten_while_a_run_reads_it(full: lacus.Dataset, spill: Path) -> None:
+    a = full["A"][:]
+    program = 'A = load("A"); B = A\nfor t in 0..6 { B = B @ A }\nsave(B, "B"); save(A * 1, "copy")'
+    done = threading.Event()
+
+    def overwrite() -> None:
+        other = lacus.open(full.url)
+        for _ in range(10):
+            if done.wait(0.02):
+                break
+            other["A"] = np.zeros((N, N))
+            other["more"] = np.zeros(3)
+
+    thread = threading.Thread(target=overwrite)
+    thread.start()
+    try:
+        found = lacus.run(program, data=full, memory=SMALL, spill=spill)
+    finally:
+        done.set()
+        thread.join()
+    assert np.array_equal(found["copy"][:], a)
+    np.testing.assert_allclose(found["B"][:], np.linalg.matrix_power(a, 7), rtol=1e-8, atol=1e-20)
+
+
+def test_a_dataset_that_is_deleted_while_a_run_reads_it(full: lacus.Dataset, spill: Path) -> None:
+    program = 'A = load("A"); B = A\nfor t in 0..60 { B = B @ A }\nsave(B, "B")'
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            lacus.run(program, data=full, memory=SMALL, spill=spill)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    time.sleep(0.3)
+    lacus.delete(full.url)
+    thread.join(timeout=120)
+    assert not thread.is_alive()
+    (failure,) = failures
+    assert isinstance(failure, lacus.LacusError) and not isinstance(failure, lacus.InternalError), failure
+    assert not lacus.exists(full.url) and not list(spill.iterdir())
