@@ -231,6 +231,8 @@ def reduced(name: str, a: Node, axis: Any, keepdims: bool) -> Node:
 def mean(a: Node, axis: Any, keepdims: bool) -> Node:
     """The mean."""
     count = math.prod(a.shape[k] for k in axes(axis, a.ndim, "mean"))
+    # As numpy does: sums of integers could be too large for one.
+    a = converted(a, FLOAT64) if a.dtype in (INT64, BOOL) else a
     return binary("/", reduced("sum", a, axis, keepdims), literal(count))
 
 

@@ -29,7 +29,7 @@ use crate::convert::{WishArguments, dtype, json, shape, tuple};
 use crate::dataset::Dataset;
 use crate::errors::{invalid, of_kind, raise, raise_algebra};
 use crate::handle::Handle;
-use crate::runtime::{Interrupt, run_aside};
+use crate::runtime::{Interrupt, run_aside, telling};
 use crate::sparse::Sparse;
 
 /// What is to be run.
@@ -343,7 +343,9 @@ fn progress(listener: Py<PyAny>) -> ProgressFn {
         Python::attach(|py| {
             let told =
                 (now.done, now.planned, now.operations, now.read_bytes, now.memory_bytes, now.spilled_bytes);
-            let _ = listener.call1(py, told);
+            if let Err(error) = telling(|| listener.call1(py, told)) {
+                error.write_unraisable(py, None);
+            }
         });
     })
 }

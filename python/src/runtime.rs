@@ -16,6 +16,7 @@
 //! need one. A child that was forked in spite of calls that run, or without Python knowing, is told so
 //! whenever it calls.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +55,20 @@ struct State {
     broken: bool,
 }
 
+thread_local! {
+    /// True while this thread runs a function of the caller's that is told of progress: the work it belongs to holds the
+    /// dataset, and would wait for the function as the function for it.
+    static TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a function that is told of progress.
+pub(crate) fn telling<T>(call: impl FnOnce() -> T) -> T {
+    TELLING.set(true);
+    let told = call();
+    TELLING.set(false);
+    told
+}
+
 /// Locked only while the GIL is held, and never across a release of it. Python forks while it holds the GIL,
 /// so a child never finds this locked.
 static STATE: Mutex<State> = Mutex::new(State { pid: 0, runtime: None, running: 0, forks: 0, broken: false });
@@ -76,6 +91,11 @@ struct Call {
 
 impl Call {
     fn begin(py: Python<'_>) -> PyResult<Call> {
+        if TELLING.get() {
+            let message =
+                "a progress function runs in the middle of the work, and cannot use datasets itself";
+            return Err(errors::invalid(py, message));
+        }
         loop {
             let mut state = state(py);
             if state.broken {

@@ -59,6 +59,7 @@ pub fn check(
         definitions: BTreeMap::new(),
         program: CheckedProgram { source: program.source.clone(), ..CheckedProgram::default() },
         loaded: BTreeMap::new(),
+        saved: BTreeMap::new(),
         scope: BTreeMap::new(),
         assigned: BTreeSet::new(),
         ranges: BTreeMap::new(),
@@ -92,6 +93,8 @@ struct Infer<'a> {
     definitions: BTreeMap<String, Definition<'a>>,
     program: CheckedProgram,
     loaded: BTreeMap<String, Slot>,
+    /// Where each name is saved.
+    saved: BTreeMap<String, Span>,
     scope: BTreeMap<String, Binding>,
     /// Slots that statements assign, which are not inputs or intermediate results.
     assigned: BTreeSet<Slot>,

@@ -6,6 +6,7 @@ mod factors;
 mod live;
 mod reductions;
 mod rounds;
+mod sampled;
 
 use crate::error::{AlgebraError, Place, Problem};
 use crate::expr::{

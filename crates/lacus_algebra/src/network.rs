@@ -214,7 +214,7 @@ impl Network {
         self.saves().into_iter().map(|(_, slot)| slot).collect()
     }
 
-    fn walk(&self, flow: &[FlowNode], each: &mut impl FnMut(&FlowNode)) {
+    pub(crate) fn walk(&self, flow: &[FlowNode], each: &mut impl FnMut(&FlowNode)) {
         for node in flow {
             each(node);
             if let FlowNode::Loop(at) = node {

@@ -3,7 +3,7 @@
 
 use crate::error::AlgebraError;
 use crate::expr::Slot;
-use crate::network::Network;
+use crate::network::{Made, Network, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -52,33 +52,49 @@ impl Tiling {
     }
 
     /// The largest tiles of which each takes at most so many bytes, such that operators with much to do have tiles for
-    /// several to work on. `bytes` says what a whole value takes. Fails if a tensor has more tiles than can be planned.
+    /// several to work on. `bytes` says what a whole value takes: less than its elements would if it is sparse. Fails if a
+    /// tensor has more tiles than can be planned.
     pub fn by_bytes(
         network: &Network,
         bytes: impl Fn(Slot) -> f64,
         tile_bytes: u64,
     ) -> Result<Tiling, AlgebraError> {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let running = network.running();
+        let is_there = |value: &Value| match value.made {
+            Made::Operator(at) => running.contains(&at),
+            _ => true,
+        };
         let sizes: Vec<(Vec<u64>, f64)> = network
             .values
             .iter()
             .enumerate()
-            .filter(|(_, value)| !value.dims.is_empty() && !value.dims.contains(&0))
+            .filter(|(_, value)| is_there(value) && !value.dims.is_empty() && !value.dims.contains(&0))
             .map(|(at, value)| (value.dims.clone(), bytes(Slot(at))))
             .collect();
+        // What is stored of a value: less than one if it is sparse.
+        let share = |slot: Slot| {
+            let value = network.value(slot);
+            let all: f64 = value.dims.iter().map(|&n| n as f64).product();
+            bytes(slot) / (all * value.dtype.size_bytes() as f64).max(1.0)
+        };
         sizes.iter().flat_map(|(dims, _)| dims).for_each(|&extent| {
             counts.insert(extent, 1);
         });
         for (dims, whole) in &sizes {
             while whole / tiles(dims, &counts) > tile_bytes as f64 && split_longest(dims, &mut counts) {}
         }
-        for at in network.running() {
+        for at in running {
             let operator = &network.operators[at];
             let labels: Vec<u64> = operator.labels().iter().map(|axis| axis.extent).collect();
-            let work: f64 = labels.iter().map(|&extent| extent as f64).product();
+            let least = operator.reads.iter().map(|read| share(read.value)).fold(1.0, f64::min);
+            let work = labels.iter().map(|&extent| extent as f64).product::<f64>()
+                * (least * SPARSE_OPERATIONS).min(1.0);
             let wanted = (work / WORTH_A_TASK).min(WANTED_TASKS);
             while tiles(&labels, &counts) < wanted && split_longest(&labels, &mut counts) {}
         }
+        // Tiles of a matrix are dealt out evenly, to any power of two.
+        counts.values_mut().filter(|count| **count > 2).for_each(|count| *count = count.next_multiple_of(4));
         let tiling = Tiling { block: u64::MAX, least: 1, counts: Arc::new(counts) };
         tiling.check(network)?;
         Ok(tiling)
@@ -101,7 +117,10 @@ impl Tiling {
     /// The extent of a tile along an axis, at least 1.
     pub fn block(&self, extent: u64) -> u64 {
         match self.counts.get(&extent) {
-            Some(&count) => extent.div_ceil(count).max(1),
+            Some(&count) => match extent.div_ceil(count).max(1) {
+                block if block < 10 * KERNEL_BLOCK => block,
+                block => block.next_multiple_of(KERNEL_BLOCK).min(extent),
+            },
             None => self.block.min(extent.div_ceil(self.least)).max(1),
         }
     }
@@ -114,6 +133,13 @@ impl Tiling {
 
 /// Operations that are worth a task of their own: some ten milliseconds of one core.
 const WORTH_A_TASK: f64 = 4e6;
+
+/// What one element of a sparse operand is worth, in operations on elements that lie side by side: they are found one by
+/// one, and seldom spread evenly.
+const SPARSE_OPERATIONS: f64 = 32.0;
+
+/// Long tiles are a multiple of this, so that the blocks of matrix kernels, 4 to 24 rows and columns, are full.
+const KERNEL_BLOCK: u64 = 48;
 
 /// Tasks of an operator with much to do: enough to keep the workers of a laptop busy to the end.
 const WANTED_TASKS: f64 = 16.0;
@@ -259,11 +285,11 @@ mod tests {
             let tiling = Tiling::by_bytes(&network, bytes, 8 << 20).unwrap();
             Tiles::of(&tiling, dims).blocks
         };
-        assert_eq!(blocks("A = load(\"A\"); save(A @ A, \"B\")", &[8000, 8000]), [1000, 1000]);
+        assert_eq!(blocks("A = load(\"A\"); save(A @ A, \"B\")", &[8000, 8000]), [1008, 1008]);
         assert_eq!(blocks("A = load(\"A\"); save(A @ A, \"B\")", &[100, 100]), [100, 100]);
         let step = "A = load(\"A\"); v = ones([dim(A, 1)]); save(A @ v, \"B\")";
-        assert_eq!(blocks(step, &[400_000, 1000]), [1048, 1000]);
-        assert_eq!(blocks("A = load(\"A\"); save(A + 1, \"B\")", &[20_000_000]), [1_000_000]);
+        assert_eq!(blocks(step, &[400_000, 1000]), [1056, 1000]);
+        assert_eq!(blocks("A = load(\"A\"); save(A + 1, \"B\")", &[20_000_000]), [1_000_032]);
         assert_eq!(blocks("A = load(\"A\"); save(A + 1, \"B\")", &[0, 3]), [1, 3]);
     }
 

@@ -85,8 +85,9 @@ pub(crate) struct Engine<'a> {
 struct State {
     memory: Memory,
     report: Report,
-    /// Workers that wait for room.
+    /// Workers that wait in the middle of a unit, and those of them who wait for room.
     waiting: u32,
+    wants_room: u32,
     /// Tiles that are being read before their turn.
     ahead: u32,
     /// When progress was told.
@@ -145,6 +146,7 @@ impl<'a> Engine<'a> {
                 memory: Memory::new(budget),
                 report: Report { budget_bytes: budget, workers, ..Report::default() },
                 waiting: 0,
+                wants_room: 0,
                 ahead: 0,
                 told: Some(Instant::now()),
                 copies: HashSet::new(),
@@ -432,6 +434,18 @@ impl<'a> Engine<'a> {
         outcome
     }
 
+    /// Waits until something has changed, in the middle of a unit.
+    fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        state.waiting += 1;
+        // Whoever wants room can have it now, see `make_room`: nobody else will release any.
+        if state.wants_room > 0 && state.ahead == 0 && state.waiting >= state.part.running {
+            self.wake.notify_all();
+        }
+        let mut state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+        state.waiting -= 1;
+        state
+    }
+
     /// Takes room for so many bytes, putting aside what is needed last.
     fn make_room(&self, bytes: u64, position: u32) -> Result<(), ExecuteError> {
         let mut state = self.lock();
@@ -448,9 +462,9 @@ impl<'a> Engine<'a> {
                         state.memory.take_anyway(bytes);
                         return Ok(());
                     }
-                    state.waiting += 1;
-                    state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
-                    state.waiting -= 1;
+                    state.wants_room += 1;
+                    state = self.wait(state);
+                    state.wants_room -= 1;
                 }
                 Room::Spill(id, tile) => {
                     drop(state);

@@ -136,6 +136,9 @@ impl Form {
         match &self.kind {
             Kind::Product(product) => product.run(bench, &reads, out, is_first),
             Kind::Fold(fold) => {
+                if self.multiply_where(bench, &reads, out, is_first)? {
+                    return Ok(());
+                }
                 if is_first {
                     fill_identity(operator, out)?;
                 }

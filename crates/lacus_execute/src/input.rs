@@ -281,20 +281,69 @@ fn sparse_tile(
 
 /// All tiles of a sparse matrix in memory, each sparse or dense.
 fn sparse_tiles(tensor: &SparseTensor, tiles: &Tiles, dtype: DType) -> Result<Vec<Tile>, ExecuteError> {
-    let slice = |axis: usize, at: u64| {
-        let (first, last) = tiles.range(axis, at);
-        Index::Slice { start: Some(first), stop: Some(last + 1), step: None }
-    };
-    // Row by row of tiles, so that a row's nonzeros are looked through once for each of its tiles.
+    let size = tensor.dtype().size_bytes();
     let mut all = Vec::with_capacity(tiles.len());
     for row in 0..tiles.counts[0] {
-        let band = tensor.select(&Selection::resolve(tensor.shape(), &[slice(0, row)])?);
-        for column in 0..tiles.counts[1] {
-            let whole = Index::Slice { start: None, stop: None, step: None };
-            let part = band.select(&Selection::resolve(band.shape(), &[whole, slice(1, column)])?);
-            let shape: Vec<usize> = part.shape().dims().iter().map(|&n| n as usize).collect();
-            all.push(sparse_tile(&part, dtype, &shape, true)?);
+        let (first, last) = tiles.range(0, row);
+        let rows = tensor.axis(0);
+        let band = rows.partition_point(|&at| at < first)..rows.partition_point(|&at| at <= last);
+        let mut values = WindowMut::for_overwrite(dtype, &[band.len()]);
+        convert_bytes(tensor.dtype(), &tensor.values()[band.start * size..band.end * size], &mut values)?;
+        let values = values.freeze();
+        let mut found: Vec<SparseTile> = Vec::with_capacity(tiles.counts[1] as usize);
+        match dtype {
+            DType::I64 => {
+                found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::I64))
+            }
+            DType::F32 => {
+                found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F32))
+            }
+            _ => found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F64)),
         }
+        all.extend(found.into_iter().map(|tile| {
+            let places = tile.shape().iter().product::<usize>();
+            match (tile.nnz() as f64) < places as f64 * SPARSE_BELOW {
+                true => Tile::Sparse(tile),
+                false => Tile::Dense(tile.to_dense()),
+            }
+        }));
     }
     Ok(all)
+}
+
+/// A row of tiles, whose nonzeros are `band`.
+fn cut<T: Value + Element>(
+    tensor: &SparseTensor,
+    band: std::ops::Range<usize>,
+    row: u64,
+    tiles: &Tiles,
+    values: &Window,
+) -> Result<Vec<Arc<Csr<T>>>, ExecuteError> {
+    let (top, bottom) = tiles.range(0, row);
+    let height = (bottom + 1 - top) as usize;
+    let width = tiles.blocks[1] as i64;
+    let mut parts: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> =
+        (0..tiles.counts[1]).map(|_| (vec![0; height + 1], Vec::new(), Vec::new())).collect();
+    let (mut now, mut part, mut end) = (top, 0, width);
+    let places = tensor.axis(0)[band.clone()].iter().zip(&tensor.axis(1)[band]);
+    for ((&row, &column), &value) in places.zip(values.slice::<T>().unwrap_or_default()) {
+        if row != now {
+            (now, part, end) = (row, 0, width);
+        }
+        while column >= end {
+            (part, end) = (part + 1, end + width);
+        }
+        let (starts, indices, values) = &mut parts[part];
+        starts[(row - top) as usize + 1] += 1;
+        indices.push((column - (end - width)) as u32);
+        values.push(value);
+    }
+    let matrix = |(at, (mut starts, indices, values)): (usize, (Vec<usize>, Vec<u32>, Vec<T>))| {
+        for row in 0..height {
+            starts[row + 1] += starts[row];
+        }
+        let (left, right) = tiles.range(1, at as u64);
+        Ok(Arc::new(Csr::new(height, (right + 1 - left) as usize, starts, indices, values)?))
+    };
+    parts.into_iter().enumerate().map(matrix).collect()
 }

@@ -222,12 +222,12 @@ impl Memory {
         }
     }
 
-    /// Brings back a tile that was worked on.
-    pub(crate) fn bring_back(&mut self, id: TileId, tile: Tile) {
+    /// Brings back a tile that was worked on. Returns its copy on disk, which is no longer what is here.
+    pub(crate) fn bring_back(&mut self, id: TileId, tile: Tile) -> Option<Aside> {
         let taken = self.entry(id).bytes;
-        // What is on disk is no longer what is here.
-        self.entry(id).aside = None;
+        let old = self.entry(id).aside.take();
         self.arrive(id, tile, taken);
+        old
     }
 
     /// A unit has used a tile. Returns its copy on disk if it is gone for good.

@@ -83,6 +83,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
         let all = plan.network.saves();
+        let mut in_memory = 0;
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
@@ -91,6 +92,10 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let is_sparse = sparse.contains_key(slot);
             let is_whole = !is_sparse && (target.is_none() || bytes <= WHOLE_BYTES.min(budget / 8));
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
+            in_memory += if is_whole { bytes } else { 0 };
+            if in_memory > budget {
+                return Err(results_alone(in_memory, budget));
+            }
             let whole = is_whole.then(|| WindowMut::for_overwrite(value.dtype, &shape).freeze());
             let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
             let is_made_once = match value.made {
@@ -294,6 +299,12 @@ impl Results for ResultTiles<'_, '_> {
     }
 }
 
+/// A budget that results in memory do not leave anything of.
+pub(crate) fn results_alone(needed: u64, budget: u64) -> ExecuteError {
+    let what = "the results alone, which go back to the caller as arrays,".to_owned();
+    ExecuteError::Budget { what, needed, budget }
+}
+
 /// Fails if a dataset was deleted meanwhile: a version of what is no longer there would be no dataset either.
 pub(crate) async fn still_there(table: &Table) -> Result<(), ExecuteError> {
     match table.is_there().await.map_err(stored)? {
@@ -315,7 +326,8 @@ pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
     json!({
         "lanes": plan.options.sites,
         "tiles": blocks,
-        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION"), ", gemm ", "0.19"),
+        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION")),
         "target": std::env::consts::ARCH,
+        "vectors": lacus_tensor::kernels::vectors_of_this_machine(),
     })
 }

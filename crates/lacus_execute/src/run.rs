@@ -4,10 +4,11 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
 use crate::flow::{CarriedTiles, Flow, Rounds};
+use crate::form::Nonzeros;
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{Made, ResultTiles, Store, Target, fixed_by, still_there};
+use crate::output::{Made, ResultTiles, Store, Target, fixed_by, results_alone, still_there};
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
@@ -24,8 +25,8 @@ use std::sync::atomic::AtomicBool;
 /// split among so many, whatever the number of workers.
 pub const LANES: u64 = 8;
 
-/// A tile of doubles of a thousand by a thousand: kernels are at their best, and there are enough for all workers.
-const TILE_BYTES: u64 = 8 << 20;
+/// A tile of doubles of some thousand by a thousand: kernels are at their best, and there are enough for all workers.
+const TILE_BYTES: u64 = 16 << 20;
 
 /// How a program is run.
 #[derive(Clone, Default)]
@@ -69,7 +70,10 @@ pub fn plan_run(
     inputs: &BTreeMap<String, Input<'_>>,
     options: &RunOptions,
 ) -> Result<ProgramPlan, ExecuteError> {
-    let network = lower(program)?;
+    let mut network = lower(program)?;
+    let sparse = sparse_values(&network, inputs)?;
+    network
+        .sample(|network, operator| Nonzeros::samples(network, operator, &|slot| sparse.contains_key(&slot)));
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let sparse = sparse_values(&network, inputs)?;
     let bytes = |slot: Slot| {
@@ -120,6 +124,9 @@ pub async fn run_into(
     let Some((table, write)) = into.filter(|_| !targets.is_empty()) else {
         return Ok((aside(|| run(program, inputs, None, options))?, None));
     };
+    for target in targets.values() {
+        table.refuse_column(&target.name).map_err(stored)?;
+    }
     let is_ours = !table.in_transaction();
     if is_ours {
         table.begin().map_err(stored)?;
@@ -214,8 +221,7 @@ pub fn run_plan(
     let pooled = lacus_tensor::pool_limit_bytes() as u64;
     let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };
     let Some(left) = budget.checked_sub(fixed) else {
-        let what = "the results alone, which go back to the caller as arrays,".to_owned();
-        return Err(ExecuteError::Budget { what, needed: fixed, budget });
+        return Err(results_alone(fixed, budget));
     };
     results.begin(plan)?;
     let report = {

@@ -47,11 +47,23 @@ impl Spill {
         if let Some(own) = &*own {
             return Ok(own.clone());
         }
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let path = self.parent.join(format!("lacus-spill-{}-{run}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|e| self.failed(&e))?;
-        *own = Some(path.clone());
-        Ok(path)
+        fs::create_dir_all(&self.parent).map_err(|e| self.failed(&e))?;
+        let mut make = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+        loop {
+            let run = RUNS.fetch_add(1, Ordering::Relaxed);
+            let path = self.parent.join(format!("lacus-spill-{}-{run}", std::process::id()));
+            match make.create(&path) {
+                Ok(()) => {
+                    *own = Some(path.clone());
+                    return Ok(path);
+                }
+                // One that a killed run has left, or of a process of another machine or container.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
     }
 
     fn file(&self, number: u64) -> Result<PathBuf, ExecuteError> {

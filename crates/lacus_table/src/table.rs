@@ -406,7 +406,8 @@ impl Table {
     }
 
     /// Columns are read and written row by row.
-    fn refuse_column(&self, name: &str) -> Result<(), TableError> {
+    /// Fails if a name is one of a column, which is not written like a tensor.
+    pub fn refuse_column(&self, name: &str) -> Result<(), TableError> {
         match self.is_column(name) {
             true => Err(TableError::IsColumn { name: name.to_owned() }),
             false => Ok(()),

@@ -5,10 +5,12 @@ pub mod matrix;
 
 pub mod number;
 mod vectorise;
+pub use vectorise::vectors_of_this_machine;
 
 pub mod reduce;
 
 mod packed;
+mod panels;
 pub mod multiply;
 pub mod semiring;
 

@@ -20,6 +20,10 @@ impl<'a> Infer<'a> {
                 self.assign(target, reduce.as_deref(), value, guard.as_ref(), span)
             }
             StatementNode::Save { value, name } => {
+                if *self.saved.entry(name.clone()).or_insert(span) != span {
+                    let what = format!("\"{name}\" is saved by another statement already");
+                    return self.fail(Problem::Misplaced { what }, span);
+                }
                 let lowered = self.lower(value)?;
                 let lowered = self.materialize(lowered, value.span)?;
                 match lowered.as_slot(&self.program.slots) {

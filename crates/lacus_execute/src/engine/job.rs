@@ -148,7 +148,7 @@ impl Job<'_, '_> {
                 if let Some(error) = state.part.error.clone() {
                     return Err(error);
                 }
-                state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                state = self.engine.wait(state);
                 continue;
             }
             let entry = state.memory.entry(id);
@@ -239,11 +239,12 @@ impl Job<'_, '_> {
             check_numbers(&tile, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
         }
         let operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
-        {
+        let old = {
             let mut state = engine.lock();
             state.report.operations += operations;
-            state.memory.bring_back(id, tile);
-        }
+            state.memory.bring_back(id, tile)
+        };
+        engine.forget(old);
         Ok(())
     }
 
@@ -296,7 +297,7 @@ impl Job<'_, '_> {
                 return Err(error);
             }
             if matches!(state.memory.entry(id).place, Place::Busy) {
-                state = engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                state = engine.wait(state);
                 continue;
             }
             let entry = state.memory.entry(id);

@@ -50,8 +50,10 @@ pub(crate) fn manner(
                 let in_body = reads.iter().any(|&slot| sparse(slot));
                 let is_false = at_zero(guard, &whole([0, 1])) == Some(Scalar::Bool(false));
                 let uses_fold = guard.uses(lacus_algebra::expr::Index(2));
-                return (fits && all_whole([0, 1]) && !in_body && is_false && !uses_fold)
-                    .then_some(Manner::Sampled);
+                let is_product =
+                    || ProductForm::within(network, operator).is_some_and(|product| product.is_of_matrices());
+                let samples = fits && all_whole([0, 1]) && !in_body && is_false && !uses_fold;
+                return (samples && is_product()).then_some(Manner::Sampled);
             }
             if is_product(network, operator, sparse) {
                 return Some(Manner::Product);

@@ -45,6 +45,11 @@ impl Nonzeros {
         };
         Some(Nonzeros { manner, labels, elements: Elements::of(network, operator, &operator.body), sampled })
     }
+
+    /// Whether an operator is a product of matrices at the nonzeros of sparse ones.
+    pub(crate) fn samples(network: &Network, operator: &Operator, sparse: &dyn Fn(Slot) -> bool) -> bool {
+        Nonzeros::of(network, operator, sparse).is_some_and(|found| found.sampled.is_some())
+    }
 }
 
 impl SparseTile {
@@ -154,6 +159,37 @@ impl Form {
                         let to = first.offset(row as isize * row_step + column as isize * column_step);
                         *to = reduce_pair::<T>(add, *to, value);
                     }
+                }
+            }
+        });
+        Ok(true)
+    }
+
+    /// A product of which some places count, into a dense tile: all of it, and zeros where nothing counts. False if it is
+    /// anything else.
+    pub(super) fn multiply_where(
+        &self,
+        bench: &mut Bench<'_>,
+        reads: &Reads<'_>,
+        out: &mut WindowMut,
+        is_first: bool,
+    ) -> Result<bool, ExecuteError> {
+        let sampled = self.nonzeros.as_ref().and_then(|nonzeros| nonzeros.sampled.as_ref());
+        let Some((guard, product)) = sampled else { return Ok(false) };
+        product.run(bench, reads, out, is_first)?;
+        let mut truths = WindowMut::for_overwrite(DType::Bool, out.window().shape());
+        guard.run_over(bench, reads, &mut truths, &[0, 1])?;
+        let truths = truths.freeze();
+        let (&[_, columns], &[row_step, column_step]) = (out.window().shape(), out.window().strides()) else {
+            return Err(ExecuteError::Internal { what: "a product that is no matrix".to_owned() });
+        };
+        let first = out.first();
+        with_type!(out.window().dtype(), T => {
+            for (at, &truth) in truths.slice::<u8>().unwrap_or_default().iter().enumerate() {
+                if truth == 0 {
+                    let (row, column) = ((at / columns) as isize, (at % columns) as isize);
+                    // SAFETY: a place of the result, which nobody else has.
+                    unsafe { *first.cast::<T>().as_ptr().offset(row * row_step + column * column_step) = T::default() };
                 }
             }
         });

@@ -184,6 +184,11 @@ impl ProductForm {
             && self.columns.len() <= 1
     }
 
+    /// Whether it has one label each of rows, columns and the fold, and no others.
+    pub(crate) fn is_of_matrices(&self) -> bool {
+        self.batch.is_empty() && self.classes().iter().all(|labels| labels.len() == 1)
+    }
+
     /// Whether a read is one of the factors as it is, and nothing else.
     pub(crate) fn is_factor(&self, operator: &Operator, read: &lacus_algebra::Read) -> bool {
         let is_one = |factor: &Factor| factor.read.is_some_and(|at| operator.reads[at] == *read);

@@ -1,4 +1,5 @@
-//! Dense matrix products: C = alpha·A·B, or C += alpha·A·B.
+//! Dense matrix products: C = alpha·A·B, or C += alpha·A·B. Floats are multiplied by a kernel of our own on machines with
+//! AVX2, where it is faster than `gemm`'s as soon as others share the caches, and by `gemm` on all others.
 //!
 //! ```
 //! use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
@@ -10,12 +11,16 @@
 //! # Ok::<(), lacus_tensor::TensorError>(())
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod fused;
 mod vector;
 
 use super::matrix::{MatrixMut, MatrixRef};
 use super::number::{Number, sealed::Multiply};
 use super::packed::fold_packed;
 use super::reduce::{Add, Mul};
+#[cfg(target_arch = "x86_64")]
+use super::vectorise::{Vectors, vectors};
 use gemm_common::Parallelism;
 
 /// C = alpha·A·B if this is the first product (what C held is not read), else C += alpha·A·B. All strides will do.
@@ -66,6 +71,11 @@ macro_rules! by_gemm {
                 b: MatrixRef<'_, $float>,
                 is_first: bool,
             ) {
+                #[cfg(target_arch = "x86_64")]
+                if vectors() == Vectors::Avx2 {
+                    // SAFETY: the machine has these.
+                    return unsafe { fused::multiply(c, alpha, a, b, is_first) };
+                }
                 // The micro-kernel writes columns.
                 let is_by_rows = c.column_stride().unsigned_abs() < c.row_stride().unsigned_abs();
                 let (mut c, a, b) =

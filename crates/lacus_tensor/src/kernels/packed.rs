@@ -6,6 +6,7 @@
 
 use super::matrix::{MatrixMut, MatrixRef};
 use super::number::Value;
+use super::panels::pack;
 use super::reduce::Fold;
 use super::vectorise::{Loop, Vectors, vectorise, vectorise_either, vectors};
 use crate::buffer::Buffer;
@@ -50,25 +51,17 @@ pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
         let columns = columns.min(n - from_column);
         for from in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - from);
-            let panels_b = vectorise(Pack {
-                to: &mut *packed_b,
-                from: b.transposed(),
-                lines: from_column..from_column + columns,
-                depth: from..from + depth,
-                width,
-                scale: None,
-            });
+            let inner = from..from + depth;
+            let lines = from_column..from_column + columns;
+            let panels_b = &*pack(packed_b, b.transposed(), lines, inner.clone(), width);
+            let seen_b = Seen::of(panels_b);
             for from_row in (0..m).step_by(ROWS) {
                 let rows = ROWS.min(m - from_row);
-                let panels_a = vectorise(Pack {
-                    to: &mut *packed_a,
-                    from: a,
-                    lines: from_row..from_row + rows,
-                    depth: from..from + depth,
-                    width: height,
-                    scale: (scale != T::ONE).then_some(scale),
-                });
-                let is_safe = !panels_a.makes_nan_with(panels_b);
+                let panels_a = pack(packed_a, a, from_row..from_row + rows, inner.clone(), height);
+                if scale != T::ONE {
+                    panels_a.iter_mut().for_each(|element| *element = element.mul(scale));
+                }
+                let is_safe = !Seen::of(panels_a).makes_nan_with(seen_b);
                 let offset = from_row as isize * c.row_stride() + from_column as isize * c.column_stride();
                 let target = Target {
                     // An address within C.
@@ -76,11 +69,7 @@ pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
                     strides: [c.row_stride(), c.column_stride()],
                     shape: [rows, columns],
                 };
-                let (a, b) = (
-                    &packed_a[..rows.next_multiple_of(height) * depth],
-                    &packed_b[..columns.next_multiple_of(width) * depth],
-                );
-                fold_blocks::<T, P, M>(is_safe, target, a, b, depth);
+                fold_blocks::<T, P, M>(is_safe, target, panels_a, panels_b, depth);
             }
         }
     }
@@ -143,66 +132,29 @@ impl Seen {
     }
 }
 
-/// Packs lines (rows of `from`) into panels of `width` lines, in which the elements of one column lie side by side. The last
-/// panel is filled up with zeros.
-struct Pack<'a, T> {
-    to: &'a mut [T],
-    from: MatrixRef<'a, T>,
-    lines: std::ops::Range<usize>,
-    depth: std::ops::Range<usize>,
-    width: usize,
-    scale: Option<T>,
+impl Seen {
+    fn of<T: Value>(packed: &[T]) -> Seen {
+        match T::DTYPE {
+            DType::F32 | DType::F64 => vectorise(Look(packed)),
+            _ => Seen::default(),
+        }
+    }
 }
 
-impl<T: Value> Loop for Pack<'_, T> {
+struct Look<'a, T>(&'a [T]);
+
+impl<T: Value> Loop for Look<'_, T> {
     type Output = Seen;
     #[inline(always)]
     fn run(self) -> Seen {
-        let Pack { to, from, lines, depth, width, scale } = self;
-        let [line_stride, stride] = [from.row_stride(), from.column_stride()];
-        assert!(lines.end <= from.rows() && depth.end <= from.columns());
-        let used = lines.len().next_multiple_of(width) * depth.len();
-        for (panel, first) in
-            to[..used].chunks_exact_mut(width * depth.len()).zip(lines.clone().step_by(width))
-        {
-            let count = width.min(lines.end - first);
-            let start =
-                from.as_ptr().wrapping_offset(first as isize * line_stride + depth.start as isize * stride);
-            if count < width {
-                panel.fill(T::ZERO);
-            }
-            if line_stride == 1 {
-                for (p, out) in panel.chunks_exact_mut(width).enumerate() {
-                    // SAFETY: elements of the matrix, side by side.
-                    let line = unsafe {
-                        std::slice::from_raw_parts(start.wrapping_offset(p as isize * stride), count)
-                    };
-                    out[..count].copy_from_slice(line);
-                }
-            } else {
-                for i in 0..count {
-                    let line = start.wrapping_offset(i as isize * line_stride);
-                    for (p, out) in panel.chunks_exact_mut(width).enumerate() {
-                        // SAFETY: an element of the matrix.
-                        out[i] = unsafe { *line.wrapping_offset(p as isize * stride) };
-                    }
-                }
-            }
-        }
-        let packed = &mut to[..used];
-        if let Some(scale) = scale {
-            packed.iter_mut().for_each(|element| *element = element.mul(scale));
-        }
         let mut seen = Seen::default();
-        if matches!(T::DTYPE, DType::F32 | DType::F64) {
-            for &element in packed.iter() {
-                // The comparison with itself is the one that only NaN fails.
-                #[allow(clippy::eq_op)]
-                let is_nan = element != element;
-                seen.nan |= is_nan;
-                seen.plus_infinity |= element == T::GREATEST;
-                seen.minus_infinity |= element == T::LEAST;
-            }
+        for &element in self.0 {
+            // The comparison with itself is the one that only NaN fails.
+            #[allow(clippy::eq_op)]
+            let is_nan = element != element;
+            seen.nan |= is_nan;
+            seen.plus_infinity |= element == T::GREATEST;
+            seen.minus_infinity |= element == T::LEAST;
         }
         seen
     }

@@ -34,6 +34,17 @@ pub(crate) fn vectors() -> Vectors {
     Vectors::Baseline
 }
 
+/// The same in a word. Products of floats are rounded in another order with others.
+pub fn vectors_of_this_machine() -> &'static str {
+    match vectors() {
+        Vectors::Baseline => "baseline",
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx2 => "avx2",
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx512 => "avx512",
+    }
+}
+
 /// A loop that the compiler can vectorise. `run` and all it calls must be `#[inline(always)]` or small enough to be
 /// inlined, else they are compiled for the baseline.
 pub(crate) trait Loop {

@@ -343,11 +343,16 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
 ) {
     let is_scaled = alpha != T::ONE;
     if N == 1 {
+        let is_far = a.columns() * size_of::<T>() > NEAR_BYTES;
         for row in 0..a.rows() {
             // SAFETY: as below.
             unsafe {
                 let sum = c.first.offset(row as isize * c.row_stride);
-                *sum = dot_row(ring, a, row, alpha, b, if is_first { ring.zero() } else { *sum });
+                let before = if is_first { ring.zero() } else { *sum };
+                *sum = match is_far {
+                    true => dot_row::<T, R, true>(ring, a, row, alpha, b, before),
+                    false => dot_row::<T, R, false>(ring, a, row, alpha, b, before),
+                };
             }
         }
         return;
@@ -380,12 +385,18 @@ const AHEAD: usize = 32;
 /// The same for rows of several elements, of which fewer fit into what the machine can wait for.
 const AHEAD_ROWS: usize = 8;
 
-/// One row times one column.
+/// Vectors of fewer bytes are near enough without asking for them.
+const NEAR_BYTES: usize = 1 << 20;
+
+/// Rows of so many elements are summed in several lanes, as one addition has to wait for the one before.
+const LONG_ROW: usize = 16;
+
+/// One row times one column. `IS_FAR` if the column is larger than what is near.
 ///
 /// # Safety
 /// B has as many rows as A columns.
 #[inline(always)]
-unsafe fn dot_row<T: Value, R: Ring<T>>(
+unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
     ring: R,
     a: &Csr<T>,
     row: usize,
@@ -394,20 +405,33 @@ unsafe fn dot_row<T: Value, R: Ring<T>>(
     mut sum: T,
 ) -> T {
     let is_scaled = alpha != T::ONE;
-    let places = a.pattern.places(row);
+    let mut places = a.pattern.places(row);
     let (indices, values) = (&a.pattern.indices[..], &a.values[..]);
     assert!(places.end <= indices.len() && places.end <= values.len(), "a row lies within its matrix");
-    for place in places {
+    let product = |place: usize| {
         // SAFETY: the place was just checked, the next one is, and columns of A are rows of B.
         unsafe {
-            if place + AHEAD < indices.len() {
+            if IS_FAR && place + AHEAD < indices.len() {
                 let next = *indices.get_unchecked(place + AHEAD);
                 prefetch(b.first.offset(next as isize * b.row_stride));
             }
             let (column, value) = (*indices.get_unchecked(place), *values.get_unchecked(place));
             let value = if is_scaled { ring.times(alpha, value) } else { value };
-            sum = ring.plus(sum, ring.times(value, *b.first.offset(column as isize * b.row_stride)));
+            ring.times(value, *b.first.offset(column as isize * b.row_stride))
         }
+    };
+    if R::IS_FAST && places.len() >= LONG_ROW {
+        let mut lanes = [sum, ring.zero(), ring.zero(), ring.zero()];
+        while places.len() >= 4 {
+            for (lane, sum) in lanes.iter_mut().enumerate() {
+                *sum = ring.plus(*sum, product(places.start + lane));
+            }
+            places.start += 4;
+        }
+        sum = ring.plus(ring.plus(lanes[0], lanes[1]), ring.plus(lanes[2], lanes[3]));
+    }
+    for place in places {
+        sum = ring.plus(sum, product(place));
     }
     sum
 }

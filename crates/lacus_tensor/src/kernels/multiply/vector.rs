@@ -17,8 +17,9 @@ pub(super) fn multiply<T: Number>(
 ) {
     let x: Vec<T> = (0..x.rows()).map(|i| x.at(i, 0)).collect();
     let mut sums = vec![T::ZERO; y.rows()];
-    let is_by_rows = a.column_stride() == 1 || a.columns() == 1;
-    if !is_by_rows && (a.row_stride() == 1 || a.rows() == 1) {
+    // The stride of a side of one says nothing, and must not decide the order of summation.
+    let is_by_rows = a.column_stride() == 1 || a.columns() == 1 || a.rows() == 1;
+    if !is_by_rows && a.row_stride() == 1 {
         vectorise(AddColumns { a, x: &x, sums: &mut sums });
     } else {
         vectorise(DotRows { a, x: &x, sums: &mut sums });
