@@ -134,9 +134,9 @@ impl Tiling {
 /// Operations that are worth a task of their own: some ten milliseconds of one core.
 const WORTH_A_TASK: f64 = 4e6;
 
-/// What one element of a sparse operand is worth, in operations on elements that lie side by side: they are found one by
-/// one, and seldom spread evenly.
-const SPARSE_OPERATIONS: f64 = 32.0;
+/// What one element of a sparse operand costs, in operations on elements that lie side by side. Not more: rows that are cut
+/// cost, too.
+const SPARSE_OPERATIONS: f64 = 2.0;
 
 /// Long tiles are a multiple of this, so that the blocks of matrix kernels, 4 to 24 rows and columns, are full.
 const KERNEL_BLOCK: u64 = 48;

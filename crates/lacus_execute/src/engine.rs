@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
         let mut is_plain = HashMap::new();
         for at in plan.network.running() {
             let operator = &plan.network.operators[at];
-            forms.insert(operator.output, Form::of(plan, at, &|slot| sparse.contains_key(&slot)));
+            forms.insert(operator.output, Form::of(plan, at, &sparse));
             is_plain.insert(operator.output, reads_one_tile_each(plan, operator));
         }
         Engine {
@@ -323,8 +323,9 @@ impl<'a> Engine<'a> {
         }
         let reads_ahead = self.reads_ahead(graph);
         let workers = self.workers.min(units.all.len());
-        // Threads would cost more than there is to do.
-        let is_little = units.all.len() <= FEW_UNITS && job.operations() < LITTLE_WORK;
+        // Threads would cost more than there is to do beside the largest unit.
+        let (operations, largest) = job.operations();
+        let is_little = units.all.len() <= FEW_UNITS && operations - largest < LITTLE_WORK;
         if !reads_ahead && (workers <= 1 || is_little) {
             job.work();
         } else {

@@ -22,6 +22,7 @@ use fold::Number;
 
 use crate::error::ExecuteError;
 use crate::region::{Located, Numbers, Region, Walk, locate};
+use crate::sparsity::Densities;
 use crate::tile::Tile;
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::{ReduceOp, Slot};
@@ -41,6 +42,8 @@ pub(crate) struct Form {
     kind: Kind,
     /// What to do where operands are sparse.
     nonzeros: Option<Nonzeros>,
+    /// The share of elements that are looked at: that of the sparsest operand.
+    share: f64,
 }
 
 enum Kind {
@@ -59,9 +62,10 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Form {
-    pub(crate) fn of(plan: &ProgramPlan, number: usize, sparse: &dyn Fn(Slot) -> bool) -> Form {
+    pub(crate) fn of(plan: &ProgramPlan, number: usize, sparse: &Densities) -> Form {
         let operator = &plan.network.operators[number];
-        let nonzeros = Nonzeros::of(&plan.network, operator, sparse);
+        let nonzeros = Nonzeros::of(&plan.network, operator, &|slot| sparse.contains_key(&slot));
+        let shares = operator.reads.iter().filter_map(|read| sparse.get(&read.value));
         // What counts only where something is not zero goes by that, also if it is a product.
         let product = match nonzeros {
             Some(_) => None,
@@ -79,6 +83,7 @@ impl Form {
             dtypes: operator.reads.iter().map(|read| plan.network.value(read.value).dtype).collect(),
             kind,
             nonzeros,
+            share: shares.copied().fold(1.0, f64::min),
         }
     }
 
@@ -111,7 +116,7 @@ impl Form {
             true => return 0.0,
             false => Region::of(&self.labels, step),
         };
-        let all: f64 = region.counts.iter().map(|&n| n as f64).product();
+        let all = region.counts.iter().map(|&n| n as f64).product::<f64>() * self.share;
         match &self.kind {
             Kind::Product(_) => 2.0 * all,
             Kind::Fold(fold) => all * (fold.size() + 1) as f64,

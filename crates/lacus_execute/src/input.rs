@@ -322,8 +322,12 @@ fn cut<T: Value + Element>(
     let (top, bottom) = tiles.range(0, row);
     let height = (bottom + 1 - top) as usize;
     let width = tiles.blocks[1] as i64;
-    let mut parts: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> =
-        (0..tiles.counts[1]).map(|_| (vec![0; height + 1], Vec::new(), Vec::new())).collect();
+    // Where rows start, columns, and values, of each tile.
+    let mut parts = Vec::new();
+    let expected = band.len() / tiles.counts[1].max(1) as usize;
+    parts.resize_with(tiles.counts[1] as usize, || {
+        (vec![0; height + 1], Vec::with_capacity(expected), Vec::with_capacity(expected))
+    });
     let (mut now, mut part, mut end) = (top, 0, width);
     let places = tensor.axis(0)[band.clone()].iter().zip(&tensor.axis(1)[band]);
     for ((&row, &column), &value) in places.zip(values.slice::<T>().unwrap_or_default()) {
@@ -338,12 +342,13 @@ fn cut<T: Value + Element>(
         indices.push((column - (end - width)) as u32);
         values.push(value);
     }
-    let matrix = |(at, (mut starts, indices, values)): (usize, (Vec<usize>, Vec<u32>, Vec<T>))| {
+    let mut all = Vec::with_capacity(parts.len());
+    for (at, (mut starts, indices, values)) in parts.into_iter().enumerate() {
         for row in 0..height {
             starts[row + 1] += starts[row];
         }
         let (left, right) = tiles.range(1, at as u64);
-        Ok(Arc::new(Csr::new(height, (right + 1 - left) as usize, starts, indices, values)?))
-    };
-    parts.into_iter().enumerate().map(matrix).collect()
+        all.push(Arc::new(Csr::new(height, (right + 1 - left) as usize, starts, indices, values)?));
+    }
+    Ok(all)
 }

@@ -27,8 +27,8 @@ pub(super) struct Job<'e, 'a> {
 }
 
 impl Job<'_, '_> {
-    /// Operations of all units.
-    pub(super) fn operations(&self) -> f64 {
+    /// Operations of all units, and of the largest of them.
+    pub(super) fn operations(&self) -> (f64, f64) {
         let of = |unit: &Unit| {
             let form = self.graph.task(unit.task).and_then(|task| self.engine.forms.get(&task.value));
             match unit.doing {
@@ -36,7 +36,7 @@ impl Job<'_, '_> {
                 _ => 0.0,
             }
         };
-        self.units.all.iter().map(of).sum()
+        self.units.all.iter().map(of).fold((0.0, 0.0), |(all, most), own| (all + own, own.max(most)))
     }
 
     /// What a worker does.

@@ -1,7 +1,7 @@
 //! Products of floats with AVX2 and FMA: a block of C of 4 rows and 3 vectors stays in the registers, its panel of A (12 KiB
 //! for doubles) in the nearest cache, those of B in the next, the rest of A in the last one.
 //!
-//! An element of C is a chain of fused multiplications and additions over each `DEPTH` of the inner axis, and these are
+//! An element of C is a chain of fused multiplications and additions over each part of the inner axis, and these are
 //! added one after the other: the same bits whatever the strides are, and however C is cut into tiles.
 
 use crate::buffer::Buffer;
@@ -67,14 +67,15 @@ pub(super) unsafe fn multiply<T: Fused>(
     };
     let [m, n, k] = [c.rows(), c.columns(), a.columns()];
     let columns = COLUMNS_BYTES / size_of::<T>();
-    let depth = DEPTH.min(k);
+    // Even parts: a short one would cost as much of C as a long one.
+    let depth = k.div_ceil(k.div_ceil(DEPTH));
     let mut packed_a = Buffer::for_overwrite(ROWS.min(m).next_multiple_of(HEIGHT) * depth * size_of::<T>());
     let mut packed_b = Buffer::for_overwrite(columns.min(n).next_multiple_of(width) * depth * size_of::<T>());
     let (packed_a, packed_b) = (packed_a.cast_mut::<T>(), packed_b.cast_mut::<T>());
     for from_row in (0..m).step_by(ROWS) {
         let rows = from_row..m.min(from_row + ROWS);
-        for from in (0..k).step_by(DEPTH) {
-            let inner = from..k.min(from + DEPTH);
+        for from in (0..k).step_by(depth) {
+            let inner = from..k.min(from + depth);
             let panels_a = pack(packed_a, a, rows.clone(), inner.clone(), HEIGHT);
             for from_column in (0..n).step_by(columns) {
                 let columns = from_column..n.min(from_column + columns);
