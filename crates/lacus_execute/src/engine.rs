@@ -304,8 +304,8 @@ impl<'a> Engine<'a> {
         names: &[u64],
         known: &Known,
     ) -> Result<(), ExecuteError> {
-        let job =
-            Job { engine: self, graph, units, tiles, names, known, needs: self.needs(graph, units, tiles)? };
+        let needs = self.needs(graph, units, tiles)?;
+        let mut job = Job { engine: self, graph, units, tiles, names, known, needs, threads: 1 };
         {
             let mut state = self.lock();
             for (task, &id) in tiles.iter().enumerate() {
@@ -327,6 +327,7 @@ impl<'a> Engine<'a> {
         let (operations, largest) = job.operations();
         let is_little = units.all.len() <= FEW_UNITS && operations - largest < LITTLE_WORK;
         if !reads_ahead && (workers <= 1 || is_little) {
+            job.threads = self.workers;
             job.work();
         } else {
             std::thread::scope(|scope| {

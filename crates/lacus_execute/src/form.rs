@@ -59,6 +59,8 @@ pub(crate) struct Bench<'a> {
     /// Tiles, by value and number.
     pub(crate) tiles: &'a [(Slot, u32, Tile)],
     pub(crate) scratch: &'a mut Scratch,
+    /// Threads that it may use: more than one when no other unit runs.
+    pub(crate) threads: usize,
 }
 
 impl Form {

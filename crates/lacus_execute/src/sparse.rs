@@ -97,7 +97,7 @@ pub(crate) fn multiply(
                 (Some(a), None, _, Some(b)) if is_turned(0) => {
                     a.multiply_dense_transposed(alpha, b, c, is_first)
                 }
-                (Some(a), None, _, Some(b)) => a.multiply_dense(alpha, b, c, is_first),
+                (Some(a), None, _, Some(b)) => a.multiply_dense_by(bench.threads, alpha, b, c, is_first),
                 (None, Some(b), Some(a), _) if is_turned(1) => {
                     dense_multiply_transposed(alpha, a, b, c, is_first)
                 }

@@ -24,6 +24,8 @@ pub(super) struct Job<'e, 'a> {
     pub(super) names: &'e [u64],
     pub(super) known: &'e Known,
     pub(super) needs: Vec<u64>,
+    /// Threads for each unit.
+    pub(super) threads: usize,
 }
 
 impl Job<'_, '_> {
@@ -194,7 +196,13 @@ impl Job<'_, '_> {
             // It may have been put aside since the step before.
             false => Some(self.take_back(id, number)?),
         };
-        let mut bench = Bench { network: &plan.network, known: self.known, tiles: &tiles, scratch };
+        let mut bench = Bench {
+            network: &plan.network,
+            known: self.known,
+            tiles: &tiles,
+            scratch,
+            threads: self.threads,
+        };
         let is_sparse = engine.sparse.contains_key(&task.value);
         if is_sparse && unit.is_first {
             self.reserve(id, number)?;

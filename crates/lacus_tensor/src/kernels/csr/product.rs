@@ -6,9 +6,10 @@
 use super::{Csr, Value};
 use crate::kernels::matrix::{MatrixMut, MatrixRef};
 use crate::op::BinaryOp;
+use std::ops::Range;
 
 /// What plus and times mean. The zero, which is what is not stored, is the identity of plus and annihilates times.
-pub(super) trait Ring<T>: Copy {
+pub(super) trait Ring<T>: Copy + Sync {
     /// True when the operations are known to the compiler.
     const IS_FAST: bool;
     fn zero(self) -> T;
@@ -146,6 +147,11 @@ struct Target<T> {
     column_stride: isize,
 }
 
+// SAFETY: threads that share one each write rows of their own.
+unsafe impl<T: Sync> Sync for Source<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Target<T> {}
+
 impl<T: Value> Csr<T> {
     /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read. May copy up to 32 columns
     /// of B at a time.
@@ -153,7 +159,23 @@ impl<T: Value> Csr<T> {
     /// # Panics
     /// If the shapes disagree.
     pub fn multiply_dense(&self, alpha: T, b: MatrixRef<'_, T>, c: MatrixMut<'_, T>, is_first: bool) {
-        forward_product(Arithmetic, self, alpha, b, c, is_first);
+        self.multiply_dense_by(1, alpha, b, c, is_first);
+    }
+
+    /// The same by several threads, if there is enough to do: each takes rows with as many elements as the others'. No bit
+    /// depends on their number.
+    ///
+    /// # Panics
+    /// If the shapes disagree.
+    pub fn multiply_dense_by(
+        &self,
+        threads: usize,
+        alpha: T,
+        b: MatrixRef<'_, T>,
+        c: MatrixMut<'_, T>,
+        is_first: bool,
+    ) {
+        forward_product(Arithmetic, threads, self, alpha, b, c, is_first);
     }
 
     /// `C ⊕= A · B` over a semiring. What A does not store is the identity of `plus` and must annihilate `times`, as
@@ -169,7 +191,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        over!([plus, times], forward_product, T, self, T::ONE, b, c, is_first);
+        over!([plus, times], forward_product, T, 1, self, T::ONE, b, c, is_first);
     }
 
     /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
@@ -268,6 +290,7 @@ fn pays<T: Value>(a: &Csr<T>, columns: usize) -> bool {
 
 fn forward_product<T: Value, R: Ring<T>>(
     ring: R,
+    threads: usize,
     a: &Csr<T>,
     alpha: T,
     b: MatrixRef<'_, T>,
@@ -287,6 +310,7 @@ fn forward_product<T: Value, R: Ring<T>>(
     let mut packed = Vec::new();
     by_blocks!(c.columns(), |at| forward_step::<_, _, N>(
         ring,
+        threads,
         a,
         alpha,
         columns_from(b_all, at),
@@ -302,6 +326,7 @@ fn forward_product<T: Value, R: Ring<T>>(
 /// As for [`forward`], except that B may have any strides if there is a place to pack it.
 unsafe fn forward_step<T: Value, R: Ring<T>, const N: usize>(
     ring: R,
+    threads: usize,
     a: &Csr<T>,
     alpha: T,
     mut b: Source<T>,
@@ -319,8 +344,26 @@ unsafe fn forward_step<T: Value, R: Ring<T>, const N: usize>(
         b = Source { first: packed.as_ptr(), row_stride: N as isize, column_stride: 1 };
     }
     // SAFETY: the caller's promise; packed rows are side by side.
-    unsafe { forward::<T, R, N>(ring, a, alpha, b, c, is_first) }
+    let run = |rows: Range<usize>| unsafe { forward::<T, R, N>(ring, a, rows, alpha, b, c, is_first) };
+    let parts = if a.nnz() * N < WORTH_THREADS { 1 } else { threads.max(1) };
+    let ends = (1..=parts).map(|part| match part == parts {
+        true => a.rows(),
+        false => a.pattern.starts.partition_point(|&start| start < a.nnz() / parts * part).min(a.rows()),
+    });
+    let mut from = 0;
+    let mut ranges = ends.map(|end| std::mem::replace(&mut from, end)..end);
+    let Some(own) = ranges.next() else { return };
+    std::thread::scope(|scope| {
+        for rows in ranges.filter(|rows| !rows.is_empty()) {
+            let run = &run;
+            scope.spawn(move || run(rows));
+        }
+        run(own);
+    });
 }
+
+/// Elements of a sparse matrix that are worth another thread: a tenth of a millisecond of each.
+const WORTH_THREADS: usize = 200_000;
 
 with_vectors! {
     /// N columns of C, whose sums stay in registers.
@@ -328,14 +371,22 @@ with_vectors! {
     /// # Safety
     /// B has as many rows as A columns, C as many rows as A, and both N columns; those of B lie side by side, unless N
     /// is 1. Nothing else writes to B or uses C.
-    forward<T: Value, R: Ring<T>; N> =
-        forward_body(ring: R, a: &Csr<T>, alpha: T, b: Source<T>, c: Target<T>, is_first: bool)
+    forward<T: Value, R: Ring<T>; N> = forward_body(
+        ring: R,
+        a: &Csr<T>,
+        rows: Range<usize>,
+        alpha: T,
+        b: Source<T>,
+        c: Target<T>,
+        is_first: bool
+    )
 }
 
 #[inline(always)]
 unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
     ring: R,
     a: &Csr<T>,
+    rows: Range<usize>,
     alpha: T,
     b: Source<T>,
     c: Target<T>,
@@ -344,7 +395,7 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
     let is_scaled = alpha != T::ONE;
     if N == 1 {
         let is_far = a.columns() * size_of::<T>() > NEAR_BYTES;
-        for row in 0..a.rows() {
+        for row in rows {
             // SAFETY: as below.
             unsafe {
                 let sum = c.first.offset(row as isize * c.row_stride);
@@ -357,7 +408,7 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
         }
         return;
     }
-    for row in 0..a.rows() {
+    for row in rows {
         let (indices, values) = a.row(row);
         // SAFETY: the columns of A are below its number of columns, which is the number of rows of B; and C has this
         // row. Both have N columns, by the caller's promise.
