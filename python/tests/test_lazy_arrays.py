@@ -220,6 +220,11 @@ def test_nan_is_the_first_extreme() -> None:
     check(lazy.min(axis=0), x.min(axis=0))
 
 
+def test_means_of_large_integers() -> None:
+    x = np.full(4, 2**62)
+    assert float(lacus.array(x).mean().compute()) == x.mean()
+
+
 def test_arrays_without_elements() -> None:
     x = np.zeros((0, 3))
     lazy = lacus.array(x)

@@ -196,3 +196,44 @@ def test_a_dataset_that_is_deleted_while_a_run_reads_it(full: lacus.Dataset, spi
     (failure,) = failures
     assert isinstance(failure, lacus.LacusError) and not isinstance(failure, lacus.InternalError), failure
     assert not lacus.exists(full.url) and not list(spill.iterdir())
+
+
+def test_a_column_is_not_replaced(full: lacus.Dataset, spill: Path) -> None:
+    full.add_column("pixels", dtype="float64")
+    full.append({"pixels": [1.0, 2.0]})
+    version = full.version
+    for memory in (SMALL, None):
+        with pytest.raises(lacus.InvalidError, match="pixels"):
+            lacus.run('save(load("A") @ load("A"), "pixels")', data=full, memory=memory, spill=spill)
+    assert (full.version, len(full)) == (version, 1)
+
+
+def test_a_name_is_saved_once() -> None:
+    with pytest.raises(lacus.InvalidError, match="saved by another statement"):
+        lacus.run('a = ones([3])\nsave(a, "x")\nsave(a + 1, "x")')
+    # A loop is one statement.
+    found = lacus.run('a = ones([3])\nfor k in 0..3 { a = a + 1; save(a, "x") }')
+    assert found["x"].tolist() == [4, 4, 4]
+
+
+def test_results_that_cannot_be_there_are_not_begun() -> None:
+    with pytest.raises(lacus.InvalidError, match="results alone"):
+        lacus.ones((2_000_000, 2_000_000)).compute(memory="1GiB")
+
+
+def test_progress_functions_cannot_use_datasets(full: lacus.Dataset) -> None:
+    told = []
+
+    def progress(now: lacus.Progress) -> None:
+        told.append(now)
+        full.keys()
+
+    hooked: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda found: hooked.append(found.exc_value)
+    try:
+        lacus.run('save(load("A") @ load("A"), "B")', data=full, progress=progress)
+    finally:
+        sys.unraisablehook = before
+    assert told
+    assert "B" in full
+    assert all("progress function" in str(error) for error in hooked)

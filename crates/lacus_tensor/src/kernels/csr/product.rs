@@ -309,8 +309,7 @@ fn forward_product<T: Value, R: Ring<T>>(
     let is_packed = b.columns() > 1 && (b.column_stride() != 1 || pays(a, b.columns()));
     let mut packed = Vec::new();
     by_blocks!(c.columns(), |at| forward_step::<_, _, N>(
-        ring,
-        threads,
+        (ring, threads),
         a,
         alpha,
         columns_from(b_all, at),
@@ -325,8 +324,7 @@ fn forward_product<T: Value, R: Ring<T>>(
 /// # Safety
 /// As for [`forward`], except that B may have any strides if there is a place to pack it.
 unsafe fn forward_step<T: Value, R: Ring<T>, const N: usize>(
-    ring: R,
-    threads: usize,
+    (ring, threads): (R, usize),
     a: &Csr<T>,
     alpha: T,
     mut b: Source<T>,
