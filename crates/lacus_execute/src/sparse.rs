@@ -5,7 +5,7 @@ use crate::form::{Bench, ProductForm, Reads};
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_tensor::DType;
-use lacus_tensor::kernels::csr::{Csr, dense_multiply, dense_multiply_transposed};
+use lacus_tensor::kernels::csr::{Csr, Value, dense_multiply, dense_multiply_transposed};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(crate) fn multiply(
                 (Some(a), None, _, Some(b)) if is_turned(0) => {
                     a.multiply_dense_transposed(alpha, b, c, is_first)
                 }
-                (Some(a), None, _, Some(b)) => a.multiply_dense_by(bench.threads, alpha, b, c, is_first),
+                (Some(a), None, _, Some(b)) => multiply_by_rows(bench.threads, a, alpha, b, c, is_first),
                 (None, Some(b), Some(a), _) if is_turned(1) => {
                     dense_multiply_transposed(alpha, a, b, c, is_first)
                 }
@@ -113,6 +113,31 @@ pub(crate) fn multiply(
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Elements of a sparse matrix that are worth another thread: a tenth of a millisecond of each.
+const WORTH_THREADS: usize = 200_000;
+
+/// A product with a dense matrix by several threads, if there is enough to do. No bit depends on their number.
+fn multiply_by_rows<T: Value>(
+    threads: usize,
+    a: &Csr<T>,
+    alpha: T,
+    b: MatrixRef<'_, T>,
+    c: MatrixMut<'_, T>,
+    is_first: bool,
+) {
+    if threads <= 1 || a.nnz() * b.columns() < WORTH_THREADS {
+        return a.multiply_dense(alpha, b, c, is_first);
+    }
+    std::thread::scope(|scope| {
+        let mut below = c;
+        for rows in a.even_rows(threads) {
+            let (own, rest) = below.split_at_row(rows.len());
+            below = rest;
+            scope.spawn(move || a.multiply_dense_rows(rows, alpha, b, own, is_first));
+        }
+    });
 }
 
 /// A product of two sparse tiles as a sparse tile.

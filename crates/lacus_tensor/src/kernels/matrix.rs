@@ -136,6 +136,16 @@ impl<'a, T: Copy> MatrixRef<'a, T> {
 }
 
 impl<'a, T: Copy> MatrixMut<'a, T> {
+    /// The rows above one, and the others. Panics if there are not that many.
+    pub fn split_at_row(self, row: usize) -> (MatrixMut<'a, T>, MatrixMut<'a, T>) {
+        assert!(row <= self.rows, "row {row} is outside");
+        let below = self.first.as_ptr().wrapping_offset(row as isize * self.row_stride);
+        // SAFETY: an address within the matrix or, if it has no rows, one that is not looked at.
+        let below = unsafe { NonNull::new_unchecked(below) };
+        let rest = MatrixMut { first: below, rows: self.rows - row, ..self };
+        (MatrixMut { rows: row, ..self }, rest)
+    }
+
     /// A matrix within a slice, see [`MatrixRef::new`]. Fails if an element lies outside, or if two are the same.
     pub fn new(
         memory: &'a mut [T],

@@ -9,7 +9,7 @@ use crate::op::BinaryOp;
 use std::ops::Range;
 
 /// What plus and times mean. The zero, which is what is not stored, is the identity of plus and annihilates times.
-pub(super) trait Ring<T>: Copy + Sync {
+pub(super) trait Ring<T>: Copy {
     /// True when the operations are known to the compiler.
     const IS_FAST: bool;
     fn zero(self) -> T;
@@ -147,11 +147,6 @@ struct Target<T> {
     column_stride: isize,
 }
 
-// SAFETY: threads that share one each write rows of their own.
-unsafe impl<T: Sync> Sync for Source<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Target<T> {}
-
 impl<T: Value> Csr<T> {
     /// `C += alpha · A · B`, or `C = …` if this is the first term: then what C holds is not read. May copy up to 32 columns
     /// of B at a time.
@@ -159,23 +154,38 @@ impl<T: Value> Csr<T> {
     /// # Panics
     /// If the shapes disagree.
     pub fn multiply_dense(&self, alpha: T, b: MatrixRef<'_, T>, c: MatrixMut<'_, T>, is_first: bool) {
-        self.multiply_dense_by(1, alpha, b, c, is_first);
+        forward_product((Arithmetic, 0..self.rows()), self, alpha, b, c, is_first);
     }
 
-    /// The same by several threads, if there is enough to do: each takes rows with as many elements as the others'. No bit
-    /// depends on their number.
+    /// The same for some rows of A, which are all that C has.
     ///
     /// # Panics
-    /// If the shapes disagree.
-    pub fn multiply_dense_by(
+    /// If the shapes disagree, or if A has no such rows.
+    pub fn multiply_dense_rows(
         &self,
-        threads: usize,
+        rows: Range<usize>,
         alpha: T,
         b: MatrixRef<'_, T>,
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        forward_product(Arithmetic, threads, self, alpha, b, c, is_first);
+        assert!(rows.end <= self.rows(), "rows of a product");
+        forward_product((Arithmetic, rows), self, alpha, b, c, is_first);
+    }
+
+    /// Its rows in so many parts, with about as many elements in each.
+    pub fn even_rows(&self, parts: usize) -> Vec<Range<usize>> {
+        let mut from = 0;
+        let end = |part: usize| match part == parts {
+            true => self.rows(),
+            false => self.pattern.starts.partition_point(|&start| start < self.nnz() / parts * part),
+        };
+        (1..=parts)
+            .map(|part| {
+                let end = end(part).clamp(from, self.rows());
+                std::mem::replace(&mut from, end)..end
+            })
+            .collect()
     }
 
     /// `C ⊕= A · B` over a semiring. What A does not store is the identity of `plus` and must annihilate `times`, as
@@ -191,7 +201,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        over!([plus, times], forward_product, T, 1, self, T::ONE, b, c, is_first);
+        over!([plus, times], whole_product, T, self, T::ONE, b, c, is_first);
     }
 
     /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
@@ -288,9 +298,19 @@ fn pays<T: Value>(a: &Csr<T>, columns: usize) -> bool {
     columns > 64 && a.nnz() > 8 * a.columns()
 }
 
-fn forward_product<T: Value, R: Ring<T>>(
+fn whole_product<T: Value, R: Ring<T>>(
     ring: R,
-    threads: usize,
+    a: &Csr<T>,
+    alpha: T,
+    b: MatrixRef<'_, T>,
+    c: MatrixMut<'_, T>,
+    is_first: bool,
+) {
+    forward_product((ring, 0..a.rows()), a, alpha, b, c, is_first);
+}
+
+fn forward_product<T: Value, R: Ring<T>>(
+    (ring, rows): (R, Range<usize>),
     a: &Csr<T>,
     alpha: T,
     b: MatrixRef<'_, T>,
@@ -298,18 +318,20 @@ fn forward_product<T: Value, R: Ring<T>>(
     is_first: bool,
 ) {
     assert_eq!(b.rows(), a.columns(), "the inner extents of a product");
-    assert_eq!([c.rows(), c.columns()], [a.rows(), b.columns()], "the shape of a product");
+    assert_eq!([c.rows(), c.columns()], [rows.len(), b.columns()], "the shape of a product");
     if c.rows() == 0 || c.columns() == 0 {
         return;
     }
     let b_all = Source { first: b.as_ptr(), row_stride: b.row_stride(), column_stride: b.column_stride() };
     let (row_stride, column_stride) = (c.row_stride(), c.column_stride());
-    let c_all = Target { first: c.as_mut_ptr(), row_stride, column_stride };
+    // Where the first row of all would be.
+    let first = c.as_mut_ptr().wrapping_offset(-(rows.start as isize) * row_stride);
+    let c_all = Target { first, row_stride, column_stride };
     // Rows of B are read once per element of A: side by side, or brought there first. A single column is as good.
     let is_packed = b.columns() > 1 && (b.column_stride() != 1 || pays(a, b.columns()));
     let mut packed = Vec::new();
     by_blocks!(c.columns(), |at| forward_step::<_, _, N>(
-        (ring, threads),
+        (ring, rows.clone()),
         a,
         alpha,
         columns_from(b_all, at),
@@ -324,7 +346,7 @@ fn forward_product<T: Value, R: Ring<T>>(
 /// # Safety
 /// As for [`forward`], except that B may have any strides if there is a place to pack it.
 unsafe fn forward_step<T: Value, R: Ring<T>, const N: usize>(
-    (ring, threads): (R, usize),
+    (ring, rows): (R, Range<usize>),
     a: &Csr<T>,
     alpha: T,
     mut b: Source<T>,
@@ -342,26 +364,8 @@ unsafe fn forward_step<T: Value, R: Ring<T>, const N: usize>(
         b = Source { first: packed.as_ptr(), row_stride: N as isize, column_stride: 1 };
     }
     // SAFETY: the caller's promise; packed rows are side by side.
-    let run = |rows: Range<usize>| unsafe { forward::<T, R, N>(ring, a, rows, alpha, b, c, is_first) };
-    let parts = if a.nnz() * N < WORTH_THREADS { 1 } else { threads.max(1) };
-    let ends = (1..=parts).map(|part| match part == parts {
-        true => a.rows(),
-        false => a.pattern.starts.partition_point(|&start| start < a.nnz() / parts * part).min(a.rows()),
-    });
-    let mut from = 0;
-    let mut ranges = ends.map(|end| std::mem::replace(&mut from, end)..end);
-    let Some(own) = ranges.next() else { return };
-    std::thread::scope(|scope| {
-        for rows in ranges.filter(|rows| !rows.is_empty()) {
-            let run = &run;
-            scope.spawn(move || run(rows));
-        }
-        run(own);
-    });
+    unsafe { forward::<T, R, N>(ring, a, rows, alpha, b, c, is_first) }
 }
-
-/// Elements of a sparse matrix that are worth another thread: a tenth of a millisecond of each.
-const WORTH_THREADS: usize = 200_000;
 
 with_vectors! {
     /// N columns of C, whose sums stay in registers.
@@ -396,7 +400,7 @@ unsafe fn forward_body<T: Value, R: Ring<T>, const N: usize>(
         for row in rows {
             // SAFETY: as below.
             unsafe {
-                let sum = c.first.offset(row as isize * c.row_stride);
+                let sum = c.first.wrapping_offset(row as isize * c.row_stride);
                 let before = if is_first { ring.zero() } else { *sum };
                 *sum = match is_far {
                     true => dot_row::<T, R, true>(ring, a, row, alpha, b, before),
@@ -437,9 +441,6 @@ const AHEAD_ROWS: usize = 8;
 /// Vectors of fewer bytes are near enough without asking for them.
 const NEAR_BYTES: usize = 1 << 20;
 
-/// Rows of so many elements are summed in several lanes, as one addition has to wait for the one before.
-const LONG_ROW: usize = 16;
-
 /// One row times one column. `IS_FAR` if the column is larger than what is near.
 ///
 /// # Safety
@@ -454,7 +455,7 @@ unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
     mut sum: T,
 ) -> T {
     let is_scaled = alpha != T::ONE;
-    let mut places = a.pattern.places(row);
+    let places = a.pattern.places(row);
     let (indices, values) = (&a.pattern.indices[..], &a.values[..]);
     assert!(places.end <= indices.len() && places.end <= values.len(), "a row lies within its matrix");
     let product = |place: usize| {
@@ -469,16 +470,6 @@ unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
             ring.times(value, *b.first.offset(column as isize * b.row_stride))
         }
     };
-    if R::IS_FAST && places.len() >= LONG_ROW {
-        let mut lanes = [sum, ring.zero(), ring.zero(), ring.zero()];
-        while places.len() >= 4 {
-            for (lane, sum) in lanes.iter_mut().enumerate() {
-                *sum = ring.plus(*sum, product(places.start + lane));
-            }
-            places.start += 4;
-        }
-        sum = ring.plus(ring.plus(lanes[0], lanes[1]), ring.plus(lanes[2], lanes[3]));
-    }
     for place in places {
         sum = ring.plus(sum, product(place));
     }
@@ -621,11 +612,8 @@ unsafe fn columns_from<T>(all: Source<T>, at: usize) -> Source<T> {
     Source { first: unsafe { all.first.offset(at as isize * all.column_stride) }, ..all }
 }
 
-/// # Safety
-/// There are more than `at` columns.
-unsafe fn target_from<T>(all: Target<T>, at: usize) -> Target<T> {
-    // SAFETY: the caller's promise.
-    Target { first: unsafe { all.first.offset(at as isize * all.column_stride) }, ..all }
+fn target_from<T>(all: Target<T>, at: usize) -> Target<T> {
+    Target { first: all.first.wrapping_offset(at as isize * all.column_stride), ..all }
 }
 
 /// # Safety
@@ -635,7 +623,7 @@ unsafe fn load<T: Value, const N: usize>(from: Source<T>, row: usize) -> [T; N] 
     let mut values = [T::ZERO; N];
     // SAFETY: the caller's promise.
     unsafe {
-        let line = from.first.offset(row as isize * from.row_stride);
+        let line = from.first.wrapping_offset(row as isize * from.row_stride);
         if from.column_stride == 1 {
             for (lane, value) in values.iter_mut().enumerate() {
                 *value = *line.add(lane);
@@ -655,7 +643,7 @@ unsafe fn load<T: Value, const N: usize>(from: Source<T>, row: usize) -> [T; N] 
 unsafe fn store<T: Value, const N: usize>(to: Target<T>, row: usize, values: [T; N]) {
     // SAFETY: the caller's promise.
     unsafe {
-        let line = to.first.offset(row as isize * to.row_stride);
+        let line = to.first.wrapping_offset(row as isize * to.row_stride);
         if to.column_stride == 1 {
             for (lane, value) in values.into_iter().enumerate() {
                 *line.add(lane) = value;

@@ -423,6 +423,14 @@ fn large_products_have_the_bits_of_the_naive_ones() {
             dense.read(layout, |dense| {
                 let found = old.write(layout / 2, |c| left.multiply_dense(0.3, dense, c, false));
                 assert_eq!(found, product);
+                let found = old.write(layout / 2, |mut below| {
+                    for rows in left.even_rows(3) {
+                        let (own, rest) = below.split_at_row(rows.len());
+                        left.multiply_dense_rows(rows, 0.3, dense, own, false);
+                        below = rest;
+                    }
+                });
+                assert_eq!(found, product);
                 let found =
                     old.write(layout / 2, |c| transposed.multiply_dense_transposed(0.3, dense, c, false));
                 assert_eq!(found, product);
