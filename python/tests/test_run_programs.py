@@ -88,6 +88,7 @@ def test_runs_join_transactions(ds: lacus.Dataset) -> None:
     assert tx.id and ds["z"][:].tolist() == [3, 3]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_progress_is_told_and_may_fail() -> None:
     told: list[lacus.Progress] = []
 

@@ -83,19 +83,26 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
         let all = plan.network.saves();
-        let mut in_memory = 0;
+        let bytes_of = |slot: Slot| {
+            let value = plan.network.value(slot);
+            value.dims.iter().product::<u64>() * value.dtype.size_bytes() as u64
+        };
+        let is_in_memory = |name: &str, slot: Slot| {
+            let is_stored = store.as_ref().is_some_and(|store| store.targets.contains_key(name));
+            !sparse.contains_key(&slot) && (!is_stored || bytes_of(slot) <= WHOLE_BYTES.min(budget / 8))
+        };
+        let kept = all.iter().filter(|(name, slot)| is_in_memory(name, *slot));
+        let needed: u64 = kept.map(|(_, slot)| bytes_of(*slot)).sum();
+        if needed > budget {
+            return Err(results_alone(needed, budget));
+        }
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
-            let bytes = tiles.floats().iter().sum::<u64>() * value.dtype.size_bytes() as u64;
             let target = store.as_ref().and_then(|store| store.targets.get(name));
             let is_sparse = sparse.contains_key(slot);
-            let is_whole = !is_sparse && (target.is_none() || bytes <= WHOLE_BYTES.min(budget / 8));
+            let is_whole = is_in_memory(name, *slot);
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
-            in_memory += if is_whole { bytes } else { 0 };
-            if in_memory > budget {
-                return Err(results_alone(in_memory, budget));
-            }
             let whole = is_whole.then(|| WindowMut::for_overwrite(value.dtype, &shape).freeze());
             let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
             let is_made_once = match value.made {

@@ -83,7 +83,7 @@ fn what_fails_writes_nothing() {
 #[test]
 fn what_is_killed_goes_on() {
     let sandbox = sandbox();
-    let text = "A = load(\"A\"); R = random([100, 100], 1); x = full([100], sum(A))
+    let text = "A = load(\"A\"); R = random([100, 100], 1); x = full([100], float64(sum(A)))
         for t in 0..2000 { y = R @ x; x = y / max(y) }
         save(x, \"x\")";
     std::fs::write(sandbox.path("p.lac"), text).unwrap();
