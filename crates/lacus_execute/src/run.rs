@@ -25,8 +25,8 @@ use std::sync::atomic::AtomicBool;
 /// split among so many, whatever the number of workers.
 pub const LANES: u64 = 8;
 
-/// A tile of doubles of some thousand by a thousand: kernels are at their best, and there are enough for all workers.
-const TILE_BYTES: u64 = 16 << 20;
+/// A tile of doubles of two thousand by two thousand: kernels are at their best, and there are enough for all workers.
+const TILE_BYTES: u64 = 32 << 20;
 
 /// How a program is run.
 #[derive(Clone, Default)]
