@@ -236,4 +236,4 @@ def test_progress_functions_cannot_use_datasets(full: lacus.Dataset) -> None:
         sys.unraisablehook = before
     assert told
     assert "B" in full
-    assert all("progress function" in str(error) for error in hooked)
+    assert hooked and all("progress function" in str(error) for error in hooked)

@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
         known: &Known,
     ) -> Result<(), ExecuteError> {
         let needs = self.needs(graph, units, tiles)?;
-        let mut job = Job { engine: self, graph, units, tiles, names, known, needs, threads: 1 };
+        let mut job = Job { engine: self, graph, units, tiles, names, known, needs, is_alone: false };
         {
             let mut state = self.lock();
             for (task, &id) in tiles.iter().enumerate() {
@@ -327,7 +327,7 @@ impl<'a> Engine<'a> {
         let (operations, largest) = job.operations();
         let is_little = units.all.len() <= FEW_UNITS && operations - largest < LITTLE_WORK;
         if !reads_ahead && (workers <= 1 || is_little) {
-            job.threads = self.workers;
+            job.is_alone = true;
             job.work();
         } else {
             std::thread::scope(|scope| {

@@ -1,60 +1,61 @@
 //! Sums of which only some are looked at.
 
-use super::live;
-use crate::expr::{ElementNode, ReduceOp, Slot};
+use crate::expr::{Element, ElementNode, ReduceOp, Slot};
 use crate::network::{FlowNode, Fold, Made, Network, Operator, Read, Until};
 use lacus_tensor::BinaryOp;
 
 impl Network {
-    /// Takes sums only where they are looked at: `where(c, Σ …, 0)` becomes `Σ … if c`, for those of which `pays` says so.
-    /// That is a loss if most of them are looked at: a sum with a condition is no product of matrices.
+    /// Takes sums only where they are looked at: the sum in `where(c, A - Σ …, 0)` becomes `Σ … if c`, for those of which
+    /// `pays` says so. That is a loss if most of them are looked at: a sum with a condition is no product of matrices.
     pub fn sample(&mut self, pays: impl Fn(&Network, &Operator) -> bool) {
-        let mut is_changed = false;
         for at in self.running() {
-            if let Some(sampled) = self.sampled(at).filter(|sampled| pays(self, sampled)) {
-                self.operators[at] = sampled;
-                is_changed = true;
+            for place in 0..self.operators[at].reads.len() {
+                let Some((of, sampled)) = self.sampled(at, place) else { continue };
+                // The condition may read what is made after the sum, which nobody else waits for.
+                if pays(self, &sampled) && self.move_before(of, at) {
+                    self.operators[of] = sampled;
+                }
             }
-        }
-        if is_changed {
-            live::keep(self);
         }
     }
 
-    /// The sum with a condition that an operator could be.
-    fn sampled(&self, at: usize) -> Option<Operator> {
+    /// The sum that an operator looks at under a condition only, with that condition.
+    fn sampled(&self, at: usize, place: usize) -> Option<(usize, Operator)> {
         let operator = &self.operators[at];
-        let ElementNode::Where(condition, sum, other) = &operator.body.node else { return None };
-        let ElementNode::Read(slot, place) = &sum.node else { return None };
-        let ElementNode::Constant(zero) = &other.node else { return None };
-        let Made::Operator(of) = self.value(*slot).made else { return None };
+        let read = &operator.reads[place];
+        let Made::Operator(of) = self.value(read.value).made else { return None };
         let found = &self.operators[of];
-        let Fold { op: ReduceOp::Op(BinaryOp::Add), axes, guard: None } = found.fold.as_ref()? else {
+        let Fold { op: ReduceOp::Op(BinaryOp::Add), guard: None, .. } = found.fold.as_ref()? else {
             return None;
         };
-        let is_same = operator.fold.is_none()
-            && !zero.is_true()
+        let (condition, true) = read.under.first()? else { return None };
+        let is_at_the_same_place = operator.fold.is_none()
             && operator.scope == found.scope
             && operator.axes == found.axes
-            && operator.body.dtype == found.body.dtype
-            && place.iter().zip(&operator.axes).all(|(at, axis)| at.as_index() == Some(axis.index));
-        if !is_same || self.uses(*slot) != 1 {
+            && read.at.iter().zip(&operator.axes).all(|(at, axis)| at.as_index() == Some(axis.index));
+        if !is_at_the_same_place || self.uses(read.value) != 1 {
             return None;
         }
-        let mut reads: Vec<Read> = Vec::new();
-        let looked_at = operator.reads.iter().filter(|read| read.value != *slot);
-        for read in looked_at.chain(&found.reads) {
-            if !reads.contains(read) {
-                reads.push(read.clone());
+        let mut sampled = found.clone();
+        let looked_at =
+            operator.reads.iter().filter(|read| read.under.is_empty() && mentions(condition, read));
+        sampled.reads.extend(looked_at.filter(|read| !found.reads.contains(read)).cloned());
+        sampled.fold.as_mut()?.guard = Some(condition.clone());
+        Some((of, sampled))
+    }
+
+    /// Runs an operator right before another one. False if they are not parts of the same flow.
+    fn move_before(&mut self, of: usize, at: usize) -> bool {
+        let parts = self.loops.iter_mut().flat_map(|node| [&mut node.before, &mut node.after]);
+        for flow in std::iter::once(&mut self.flow).chain(parts) {
+            let place = |flow: &[FlowNode], of| flow.iter().position(|node| *node == FlowNode::Operator(of));
+            if let (Some(from), Some(to)) = (place(flow, of), place(flow, at)) {
+                // It was made for the other one, and hence stands before it.
+                flow[from..to].rotate_left(1);
+                return true;
             }
         }
-        let guard = Some((**condition).clone());
-        Some(Operator {
-            fold: Some(Fold { op: ReduceOp::Op(BinaryOp::Add), axes: axes.clone(), guard }),
-            body: found.body.clone(),
-            reads,
-            ..operator.clone()
-        })
+        false
     }
 
     /// How often a value is used.
@@ -73,5 +74,60 @@ impl Network {
             }
         });
         count
+    }
+}
+
+/// Whether an element has this read.
+fn mentions(element: &Element, read: &Read) -> bool {
+    let is_it = matches!(&element.node, ElementNode::Read(slot, at) if (*slot, at) == (read.value, &read.at));
+    is_it || element.parts().into_iter().any(|part| mentions(part, read))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::network::Formula;
+    use crate::{Functions, Inputs, check, lower, parse};
+    use lacus_tensor::{DType, Shape};
+
+    /// The operators of a program after sums that are looked at in places were told so.
+    fn sampled(text: &str) -> Vec<String> {
+        let shapes = [("R", [9, 8]), ("T", [9, 8]), ("P", [9, 3]), ("Q", [3, 8])];
+        let inputs = shapes.iter().fold(Inputs::new(), |inputs, (name, dims)| {
+            inputs.with(name, DType::F64, Shape::new(*dims).unwrap())
+        });
+        let loads: String = shapes.iter().map(|(name, _)| format!("{name} = load(\"{name}\")\n")).collect();
+        let program = check(&parse(&format!("{loads}{text}")).unwrap(), &inputs, &Functions::new()).unwrap();
+        let mut network = lower(&program).unwrap();
+        network.sample(|_, _| true);
+        network
+            .running()
+            .into_iter()
+            .map(|at| Formula(&network, &network.operators[at]).to_string())
+            .collect()
+    }
+
+    #[test]
+    fn sums_get_the_condition_they_are_looked_at_under() {
+        let all = sampled("save(where(R != 0, R - P @ Q, 0), \"x\")");
+        assert!(all[0].contains("sum[k] P[i,k] * Q[k,j] if R[i,j] != 0"), "{all:?}");
+        // What the condition needs is made first.
+        let all = sampled("G[i,j] = P[i,k] * Q[k,j]\nH = R + T\nsave(where(H > 1, G, 0), \"x\")");
+        assert!(all[0].contains("R[i,j] + T[i,j]") && all[1].contains(" if H[i,j] > 1"), "{all:?}");
+        let all =
+            sampled("for t in 0..3 { G[i,j] = P[i,k] * Q[k,j] if R[i,j] != 0; R = R - G }\nsave(R, \"x\")");
+        assert!(all[0].contains(" if R[i,j] != 0"), "{all:?}");
+    }
+
+    #[test]
+    fn sums_that_others_see_stay_whole() {
+        for text in [
+            "G = P @ Q\nsave(where(R != 0, G, 0), \"x\")\nsave(sum(G), \"y\")",
+            "G = P @ Q\nsave(where(R != 0, 0, G), \"x\")",
+            "G = P @ Q\nx[i,j] = where(R[i,j] != 0, G[i,0], 0)\nsave(x, \"x\")",
+            "save(R - P @ Q, \"x\")",
+        ] {
+            let all = sampled(text);
+            assert!(all.iter().all(|operator| !operator.contains(" if ")), "{text}: {all:?}");
+        }
     }
 }

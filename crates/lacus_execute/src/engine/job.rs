@@ -24,8 +24,8 @@ pub(super) struct Job<'e, 'a> {
     pub(super) names: &'e [u64],
     pub(super) known: &'e Known,
     pub(super) needs: Vec<u64>,
-    /// Threads for each unit.
-    pub(super) threads: usize,
+    /// One worker does it all: nobody watches it, and the others' threads are free.
+    pub(super) is_alone: bool,
 }
 
 impl Job<'_, '_> {
@@ -54,6 +54,9 @@ impl Job<'_, '_> {
                 error.in_tile(self.engine.name(value), coordinates)
             });
             self.finish(unit, done);
+            if self.is_alone {
+                self.engine.tell();
+            }
         }
     }
 
@@ -201,7 +204,7 @@ impl Job<'_, '_> {
             known: self.known,
             tiles: &tiles,
             scratch,
-            threads: self.threads,
+            threads: if self.is_alone { engine.workers } else { 1 },
         };
         let is_sparse = engine.sparse.contains_key(&task.value);
         if is_sparse && unit.is_first {

@@ -108,30 +108,15 @@ fn when_tiles_cannot_be_put_aside() {
     std::fs::write(&file, "text").unwrap();
     for (path, makes) in [(file.join("below"), false), (place.directory.path().join("new/er"), true)] {
         let options = RunOptions { spill: Some(path.clone()), ..options(&place) };
+        let (version, files) = (place.open().version(), place.data_files());
+        let functions = ticking(u64::MAX, || ());
+        let done = place.run_on(&mut place.open(), LARGE, &NAMES, &BTreeMap::new(), &functions, &options);
         if makes {
             // A directory that is not there is made.
-            place
-                .run_on(
-                    &mut place.open(),
-                    LARGE,
-                    &NAMES,
-                    &BTreeMap::new(),
-                    &ticking(u64::MAX, || ()),
-                    &options,
-                )
-                .unwrap();
+            done.unwrap();
             assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
             continue;
         }
-        let (version, files) = (place.open().version(), place.data_files());
-        let done = place.run_on(
-            &mut place.open(),
-            LARGE,
-            &NAMES,
-            &BTreeMap::new(),
-            &ticking(u64::MAX, || ()),
-            &options,
-        );
         let error = done.map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains(&*path.display().to_string()), "{error}");

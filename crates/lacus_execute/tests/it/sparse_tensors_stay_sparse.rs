@@ -87,6 +87,96 @@ fn and_mean_the_same() {
     }
 }
 
+/// A sparse matrix with a number in each of these places, which are sorted.
+fn sparse(dims: [u64; 2], places: impl Iterator<Item = [i64; 2]> + Clone) -> Input<'static> {
+    let coordinates: Vec<i64> =
+        places.clone().map(|[row, _]| row).chain(places.map(|[_, column]| column)).collect();
+    let values: Vec<f64> = (1..=coordinates.len() / 2).map(|at| (at % 97) as f64 / 7.0).collect();
+    let (coordinates, values) =
+        (lacus_tensor::Buffer::from_elements(&coordinates), lacus_tensor::Buffer::from_elements(&values));
+    let shape = Shape::new(dims).unwrap();
+    let tensor =
+        SparseTensor::new(DType::F64, shape, coordinates, values, lacus_tensor::Duplicates::Refuse).unwrap();
+    Input::Sparse(Arc::new(tensor))
+}
+
+/// Runs a program on sparse R, and dense arrays of ones.
+fn run_on(
+    text: &str,
+    r: &Input<'static>,
+    ones: &[(&str, Vec<u64>)],
+    options: &RunOptions,
+) -> lacus_execute::Finished {
+    let tensors: Vec<_> = ones
+        .iter()
+        .map(|(name, dims)| {
+            let dims: Vec<usize> = dims.iter().map(|&n| n as usize).collect();
+            (*name, Array::from_fn(DType::F64, &dims, |_| Scalar::F64(1.0)).to_tensor().unwrap())
+        })
+        .collect();
+    let mut given: BTreeMap<String, Input<'_>> =
+        tensors.iter().map(|(name, tensor)| ((*name).to_owned(), Input::from(tensor.as_ref()))).collect();
+    given.insert("R".to_owned(), r.clone());
+    let mut types = Inputs::new();
+    for (name, input) in &given {
+        let (dtype, shape, _) = input.describe().unwrap();
+        types = types.with(name, dtype, shape);
+    }
+    let program = check(&parse(text).unwrap(), &types, &Functions::new()).unwrap();
+    run(&program, &given, None, options).unwrap()
+}
+
+#[test]
+fn sums_are_taken_at_known_places_only() {
+    let n = 100_000u64;
+    let r = sparse([n, n], (0..5000i64).map(|at| [at * 20, at * 7919 % n as i64]));
+    let ones = [("P", vec![n, 8]), ("Q", vec![8, n])];
+    let load = "R = load(\"R\"); P = load(\"P\"); Q = load(\"Q\")\n";
+    for text in [
+        "E[i,j] = R[i,j] - P[i,k] * Q[k,j] if R[i,j] != 0\nsave(sum(E), \"x\")",
+        "guess[i,j] = P[i,k] * Q[k,j] if R[i,j] != 0\nE = R - guess\nsave(sum(E), \"x\")",
+        "save(sum(where(R != 0, R - P @ Q, 0)), \"x\")",
+    ] {
+        let done = run_on(&format!("{load}{text}"), &r, &ones, &RunOptions::default());
+        // All of them would be 1.6e11.
+        assert!(done.report.operations < 1e6, "{text}: {}", done.report.operations);
+    }
+}
+
+#[test]
+fn a_tile_that_is_full_is_multiplied_and_masked() {
+    // A corner of which the diagonal alone is unknown, in a matrix that is nearly empty.
+    let corner = (0..20i64).flat_map(|i| (0..20).filter(move |j| *j != i).map(move |j| [i, j]));
+    let r = sparse([200, 200], corner.chain([[150, 3], [199, 199]]));
+    let text = "R = load(\"R\"); P = load(\"P\"); Q = load(\"Q\")
+        x[i,j] = P[i,k] * Q[k,j] if R[i,j] != 0\nsave(sum(x), \"sum\"); save(sum(x, 0), \"columns\")";
+    for block in [20, 7, 200] {
+        let options = RunOptions { block: Some(block), ..RunOptions::default() };
+        let done = run_on(text, &r, &[("P", vec![200, 50]), ("Q", vec![50, 200])], &options);
+        let Made::Dense(sum) = &done.made["sum"] else { panic!("a sparse number") };
+        assert_eq!(sum.scalar().unwrap().to_f64(), 50.0 * (20.0 * 19.0 + 2.0), "tiles of {block}");
+    }
+}
+
+#[test]
+fn a_product_that_workers_share_has_the_same_bits() {
+    let places = (0..2000i64)
+        .flat_map(|i| (0..2000).filter(move |j| (i * 31 + j * 17) % 13 == i * i % 3).map(move |j| [i, j]));
+    let r = sparse([2000, 2000], places);
+    let text = "R = load(\"R\"); v = load(\"v\")\nx = R @ (0.1 * v)\nsave(x, \"x\")";
+    let bits = |workers: usize| {
+        // One tile, so that nothing else runs.
+        let options = RunOptions { block: Some(2000), workers: Some(workers), ..RunOptions::default() };
+        let done = run_on(text, &r, &[("v", vec![2000])], &options);
+        let Made::Dense(window) = &done.made["x"] else { panic!("a sparse vector") };
+        window.slice::<f64>().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+    };
+    let expected = bits(1);
+    for workers in [2, 3, 8] {
+        assert_eq!(bits(workers), expected, "{workers} workers");
+    }
+}
+
 #[test]
 fn a_matrix_that_would_never_fit_is_multiplied() {
     // A million by a million: eight terabytes if it were dense.

@@ -154,7 +154,7 @@ impl<T: Value> Csr<T> {
     /// # Panics
     /// If the shapes disagree.
     pub fn multiply_dense(&self, alpha: T, b: MatrixRef<'_, T>, c: MatrixMut<'_, T>, is_first: bool) {
-        forward_product((Arithmetic, 0..self.rows()), self, alpha, b, c, is_first);
+        forward_product(Arithmetic, 0..self.rows(), self, alpha, b, c, is_first);
     }
 
     /// The same for some rows of A, which are all that C has.
@@ -170,7 +170,7 @@ impl<T: Value> Csr<T> {
         is_first: bool,
     ) {
         assert!(rows.end <= self.rows(), "rows of a product");
-        forward_product((Arithmetic, rows), self, alpha, b, c, is_first);
+        forward_product(Arithmetic, rows, self, alpha, b, c, is_first);
     }
 
     /// Its rows in so many parts, with about as many elements in each.
@@ -201,7 +201,7 @@ impl<T: Value> Csr<T> {
         c: MatrixMut<'_, T>,
         is_first: bool,
     ) {
-        over!([plus, times], whole_product, T, self, T::ONE, b, c, is_first);
+        over!([plus, times], forward_product, T, 0..self.rows(), self, T::ONE, b, c, is_first);
     }
 
     /// `C += alpha · Aᵀ · B` without ever making Aᵀ. May copy up to 32 columns of C at a time.
@@ -298,19 +298,9 @@ fn pays<T: Value>(a: &Csr<T>, columns: usize) -> bool {
     columns > 64 && a.nnz() > 8 * a.columns()
 }
 
-fn whole_product<T: Value, R: Ring<T>>(
-    ring: R,
-    a: &Csr<T>,
-    alpha: T,
-    b: MatrixRef<'_, T>,
-    c: MatrixMut<'_, T>,
-    is_first: bool,
-) {
-    forward_product((ring, 0..a.rows()), a, alpha, b, c, is_first);
-}
-
 fn forward_product<T: Value, R: Ring<T>>(
-    (ring, rows): (R, Range<usize>),
+    ring: R,
+    rows: Range<usize>,
     a: &Csr<T>,
     alpha: T,
     b: MatrixRef<'_, T>,
@@ -458,7 +448,7 @@ unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
     let places = a.pattern.places(row);
     let (indices, values) = (&a.pattern.indices[..], &a.values[..]);
     assert!(places.end <= indices.len() && places.end <= values.len(), "a row lies within its matrix");
-    let product = |place: usize| {
+    for place in places {
         // SAFETY: the place was just checked, the next one is, and columns of A are rows of B.
         unsafe {
             if IS_FAR && place + AHEAD < indices.len() {
@@ -467,11 +457,8 @@ unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
             }
             let (column, value) = (*indices.get_unchecked(place), *values.get_unchecked(place));
             let value = if is_scaled { ring.times(alpha, value) } else { value };
-            ring.times(value, *b.first.offset(column as isize * b.row_stride))
+            sum = ring.plus(sum, ring.times(value, *b.first.offset(column as isize * b.row_stride)));
         }
-    };
-    for place in places {
-        sum = ring.plus(sum, product(place));
     }
     sum
 }
