@@ -113,9 +113,10 @@ mod tests {
         // What the condition needs is made first.
         let all = sampled("G[i,j] = P[i,k] * Q[k,j]\nH = R + T\nsave(where(H > 1, G, 0), \"x\")");
         assert!(all[0].contains("R[i,j] + T[i,j]") && all[1].contains(" if H[i,j] > 1"), "{all:?}");
-        let all =
-            sampled("for t in 0..3 { G[i,j] = P[i,k] * Q[k,j] if R[i,j] != 0; R = R - G }\nsave(R, \"x\")");
-        assert!(all[0].contains(" if R[i,j] != 0"), "{all:?}");
+        let all = sampled(
+            "for t in 0..3 { G = where(R != 0, P @ Q, 0); P = 2 * P }\nsave(P, \"x\")\nsave(G, \"y\")",
+        );
+        assert!(all.iter().any(|operator| operator.contains(" if R[i,j] != 0")), "{all:?}");
     }
 
     #[test]
