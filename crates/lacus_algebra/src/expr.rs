@@ -278,13 +278,18 @@ impl Element {
 
     /// Replaces an index everywhere. False when a number exceeds 64 bits.
     pub(crate) fn substitute(&mut self, index: Index, by: &Affine) -> bool {
+        self.move_positions(&|at| at.substitute(index, by))
+    }
+
+    /// Replaces every position. False when there is none to replace one by.
+    pub(crate) fn move_positions(&mut self, by: &dyn Fn(&Affine) -> Option<Affine>) -> bool {
         let own = match &mut self.node {
             ElementNode::Position(at) | ElementNode::Random(_, at) => std::slice::from_mut(at),
             ElementNode::Read(_, at) => &mut at[..],
             _ => &mut [],
         };
-        own.iter_mut().all(|at| at.substitute(index, by).map(|new| *at = new).is_some())
-            && self.parts_mut().into_iter().all(|part| part.substitute(index, by))
+        own.iter_mut().all(|at| by(at).map(|new| *at = new).is_some())
+            && self.parts_mut().into_iter().all(|part| part.move_positions(by))
     }
 }
 

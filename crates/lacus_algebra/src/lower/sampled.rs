@@ -1,8 +1,9 @@
 //! Sums of which only some are looked at.
 
-use crate::expr::{Element, ElementNode, ReduceOp, Slot};
+use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Slot, Symbol};
 use crate::network::{FlowNode, Fold, Made, Network, Operator, Read, Until};
 use lacus_tensor::BinaryOp;
+use std::collections::BTreeMap;
 
 impl Network {
     /// Takes sums only where they are looked at: the sum in `where(c, A - Σ …, 0)` becomes `Σ … if c`, for those of which
@@ -28,19 +29,34 @@ impl Network {
         let Fold { op: ReduceOp::Op(BinaryOp::Add), guard: None, .. } = found.fold.as_ref()? else {
             return None;
         };
-        let (condition, true) = read.under.first()? else { return None };
-        let is_at_the_same_place = operator.fold.is_none()
-            && operator.scope == found.scope
-            && operator.axes == found.axes
-            && read.at.iter().zip(&operator.axes).all(|(at, axis)| at.as_index() == Some(axis.index));
-        if !is_at_the_same_place || self.uses(read.value) != 1 {
+        let guard = operator.fold.as_ref().and_then(|fold| fold.guard.as_ref());
+        let (condition, true) =
+            read.under.first().map(|(c, truth)| (c, *truth)).or(guard.map(|c| (c, true)))?
+        else {
+            return None;
+        };
+        if operator.scope != found.scope || self.uses(read.value) != 1 {
             return None;
         }
+        // What the condition says in the operator's indices, in those of the sum.
+        let names = names_of(operator, read, found)?;
+        let renamed = |at: &Affine| {
+            let is_known = at.factors().all(|(symbol, _)| names.contains_key(&symbol) || is_number(symbol));
+            is_known.then(|| at.replace(|symbol| Affine::symbol(*names.get(&symbol).unwrap_or(&symbol))))?
+        };
         let mut sampled = found.clone();
-        let looked_at =
-            operator.reads.iter().filter(|read| read.under.is_empty() && mentions(condition, read));
-        sampled.reads.extend(looked_at.filter(|read| !found.reads.contains(read)).cloned());
-        sampled.fold.as_mut()?.guard = Some(condition.clone());
+        for read in operator.reads.iter().filter(|read| read.under.is_empty() && mentions(condition, read)) {
+            let at = read.at.iter().map(renamed).collect::<Option<_>>()?;
+            let read = Read { value: read.value, at, under: Vec::new() };
+            if !sampled.reads.contains(&read) {
+                sampled.reads.push(read);
+            }
+        }
+        let mut condition = condition.clone();
+        if !condition.move_positions(&renamed) {
+            return None;
+        }
+        sampled.fold.as_mut()?.guard = Some(condition);
         Some((of, sampled))
     }
 
@@ -75,6 +91,26 @@ impl Network {
         });
         count
     }
+}
+
+/// The indices of an operator by those of the whole of what it reads; `None` if it reads another part of that.
+fn names_of(operator: &Operator, read: &Read, of: &Operator) -> Option<BTreeMap<Symbol, Symbol>> {
+    let axes: Vec<&Axis> =
+        operator.axes.iter().chain(operator.fold.iter().flat_map(|fold| &fold.axes)).collect();
+    let mut names = BTreeMap::new();
+    for (at, axis) in read.at.iter().zip(&of.axes) {
+        let index = at.as_index()?;
+        let is_all = axes.iter().any(|own| own.index == index && own.extent == axis.extent);
+        if !is_all || names.insert(Symbol::Index(index), Symbol::Index(axis.index)).is_some() {
+            return None;
+        }
+    }
+    Some(names)
+}
+
+/// Whether this is a number that the program computes.
+fn is_number(symbol: Symbol) -> bool {
+    matches!(symbol, Symbol::Slot(_))
 }
 
 /// Whether an element has this read.
@@ -117,6 +153,11 @@ mod tests {
             "for t in 0..3 { G = where(R != 0, P @ Q, 0); P = 2 * P }\nsave(P, \"x\")\nsave(G, \"y\")",
         );
         assert!(all.iter().any(|operator| operator.contains(" if R[i,j] != 0")), "{all:?}");
+        // Also where it is summed up at once, or transposed.
+        let all = sampled("G = P @ Q\nx[] = abs(R[a,b] - G[a,b]) if R[a,b] > 3\nsave(x, \"x\")");
+        assert!(all.len() == 2 && all[0].contains(" if R[i,j] > 3"), "{all:?}");
+        let all = sampled("G = P @ Q\nx[j,i] = where(R[i,j] != 0, G[i,j], 0)\nsave(x, \"x\")");
+        assert!(all[0].contains(" if R[i,j] != 0"), "{all:?}");
     }
 
     #[test]
@@ -125,6 +166,8 @@ mod tests {
             "G = P @ Q\nsave(where(R != 0, G, 0), \"x\")\nsave(sum(G), \"y\")",
             "G = P @ Q\nsave(where(R != 0, 0, G), \"x\")",
             "G = P @ Q\nx[i,j] = where(R[i,j] != 0, G[i,0], 0)\nsave(x, \"x\")",
+            "G = P @ Q\nx[i,j,l] = where(R[i,j] + P[i,l] != 0, G[i,j], 0)\nsave(x, \"x\")",
+            "G = transpose(P) @ P\nx[i] = where(P[0,i] != 0, G[i,i], 0)\nsave(x, \"x\")",
             "save(R - P @ Q, \"x\")",
         ] {
             let all = sampled(text);

@@ -9,6 +9,7 @@ use lacus_algebra::expr::{Element, ElementNode, ReduceOp};
 use lacus_algebra::{BinaryOp, Network, Operator};
 use lacus_tensor::kernels::number::Value;
 use lacus_tensor::kernels::reduce::{fold_rows, reduce};
+use std::borrow::Cow;
 
 /// Elements that are computed before they are reduced: half of a first-level cache.
 const PIECE: usize = 2048;
@@ -20,21 +21,23 @@ pub(crate) struct FoldForm {
     rank: usize,
 }
 
+/// What an operator reduces: where its guard is false, that is nothing.
+pub(super) fn counted(operator: &Operator) -> Cow<'_, Element> {
+    let dtype = operator.body.dtype;
+    let fold = operator.fold.as_ref();
+    let Some((guard, identity)) = fold.and_then(|fold| fold.guard.clone().zip(fold.op.identity(dtype)))
+    else {
+        return Cow::Borrowed(&operator.body);
+    };
+    let nothing = Element { node: ElementNode::Constant(identity), dtype };
+    let [guard, body, nothing] = [guard, operator.body.clone(), nothing].map(Box::new);
+    Cow::Owned(Element { node: ElementNode::Where(guard, body, nothing), dtype })
+}
+
 impl FoldForm {
     pub(crate) fn of(network: &Network, operator: &Operator) -> FoldForm {
-        let mut body = operator.body.clone();
         let op = operator.fold.as_ref().map_or(ReduceOp::Op(BinaryOp::Add), |fold| fold.op.clone());
-        // What is left out counts as nothing.
-        if let Some(guard) = operator.fold.as_ref().and_then(|fold| fold.guard.clone())
-            && let Some(identity) = op.identity(body.dtype)
-        {
-            let dtype = body.dtype;
-            let nothing = Element { node: ElementNode::Constant(identity), dtype };
-            body = Element {
-                node: ElementNode::Where(Box::new(guard), Box::new(body), Box::new(nothing)),
-                dtype,
-            };
-        }
+        let body = counted(operator);
         FoldForm { elements: Elements::of(network, operator, &body), op, rank: operator.axes.len() }
     }
 

@@ -1,6 +1,7 @@
 //! How an operator deals with sparse operands without looking at zeros.
 
 use super::ProductForm;
+use super::fold::counted;
 use crate::zeros::{at_zero, is_whole, is_zero, labels_of};
 use lacus_algebra::expr::{Affine, Element, ElementNode, ReduceOp, Slot};
 use lacus_algebra::{BinaryOp, Network, Operator, Scalar};
@@ -53,9 +54,10 @@ pub(crate) fn manner(
                 let is_product =
                     || ProductForm::within(network, operator).is_some_and(|product| product.is_of_matrices());
                 let samples = fits && all_whole([0, 1]) && !in_body && is_false && !uses_fold;
-                return (samples && is_product()).then_some(Manner::Sampled);
-            }
-            if is_product(network, operator, sparse) {
+                if samples && is_product() {
+                    return Some(Manner::Sampled);
+                }
+            } else if is_product(network, operator, sparse) {
                 return Some(Manner::Product);
             }
             let mut labels =
@@ -63,7 +65,7 @@ pub(crate) fn manner(
             let labels = labels.next()??;
             let fits =
                 count == 2 && all_whole(labels) && *op == BinaryOp::Add && is_number(operator.body.dtype);
-            (fits && is_zero(at_zero(&operator.body, &whole(labels)))).then_some(Manner::Folded)
+            (fits && is_zero(at_zero(&counted(operator), &whole(labels)))).then_some(Manner::Folded)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Operators at the nonzeros of sparse matrices: a formula, a reduced formula, a sampled product.
 
+use super::fold::counted;
 use super::{Bench, Elements, Form, Kind, Manner, ProductForm, Reads, manner, with_type};
 use crate::error::ExecuteError;
 use crate::region::Region;
@@ -12,6 +13,7 @@ use lacus_tensor::DType;
 use lacus_tensor::kernels::csr::{Csr, Pattern, sampled_into};
 use lacus_tensor::kernels::formula::Lane;
 use lacus_tensor::kernels::reduce::reduce;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What to do where operands are sparse.
@@ -43,7 +45,12 @@ impl Nonzeros {
             }
             Manner::Nonzeros | Manner::Folded => None,
         };
-        Some(Nonzeros { manner, labels, elements: Elements::of(network, operator, &operator.body), sampled })
+        Some(Nonzeros {
+            manner,
+            labels,
+            elements: Elements::of(network, operator, &counted(operator)),
+            sampled,
+        })
     }
 
     /// Whether an operator is a product of matrices at the nonzeros of sparse ones.
@@ -108,7 +115,7 @@ impl Form {
                 let before = match before {
                     Some(Tile::Sparse(before)) if !is_first => before,
                     _ => {
-                        let pattern = counted(bench, &reads, guard, pattern, nonzeros.labels)?;
+                        let pattern = guarded(bench, &reads, guard, pattern, nonzeros.labels)?;
                         tile_of(pattern.clone(), &WindowMut::zeroed(operator.body.dtype, &[pattern.nnz()]))?
                     }
                 };
@@ -221,16 +228,16 @@ fn pattern(bench: &Bench<'_>, operator: &Operator, nonzeros: &Nonzeros) -> Optio
         })
         .collect();
     let target = match nonzeros.manner {
-        Manner::Sampled => operator.fold.as_ref().and_then(|fold| fold.guard.as_ref())?,
-        _ => &operator.body,
+        Manner::Sampled => Cow::Borrowed(operator.fold.as_ref().and_then(|fold| fold.guard.as_ref())?),
+        _ => counted(operator),
     };
     let suffices = |slots: &[Slot]| {
         let zero = |slot: Slot, at: &[Affine]| {
             slots.contains(&slot) && is_whole(bench.network, operator, slot, at, nonzeros.labels)
         };
         match nonzeros.manner {
-            Manner::Sampled => at_zero(target, &zero) == Some(Scalar::Bool(false)),
-            _ => is_zero(at_zero(target, &zero)),
+            Manner::Sampled => at_zero(&target, &zero) == Some(Scalar::Bool(false)),
+            _ => is_zero(at_zero(&target, &zero)),
         }
     };
     // The nonzeros of one are enough for a product; a sum takes those of all.
@@ -244,7 +251,7 @@ fn pattern(bench: &Bench<'_>, operator: &Operator, nonzeros: &Nonzeros) -> Optio
 }
 
 /// The places of a pattern at which a guard holds.
-fn counted(
+fn guarded(
     bench: &mut Bench<'_>,
     reads: &Reads<'_>,
     guard: &Elements,

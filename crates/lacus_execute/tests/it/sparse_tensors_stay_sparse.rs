@@ -16,7 +16,7 @@ fn matrix(rows: usize, columns: usize, seed: u64, share: f64) -> Array {
 }
 
 /// Programs, and whether what they save is sparse.
-const PROGRAMS: [(&str, bool); 17] = [
+const PROGRAMS: [(&str, bool); 21] = [
     ("x = S @ D\nsave(x, \"x\")", false),
     ("x = D @ S\nsave(x, \"x\")", false),
     ("x = transpose(S) @ D\nsave(x, \"x\")", false),
@@ -32,6 +32,10 @@ const PROGRAMS: [(&str, bool); 17] = [
     ("E[i,j] = (S[i,j] - P[i,k] * Q[k,j]) if S[i,j] != 0\nG = E @ transpose(Q)\nsave(G, \"x\")", false),
     ("x = sum(S * S, 0) + sum(S, 1)\nsave(x, \"x\")", false),
     ("x = sum(abs(S))\nsave(x, \"x\")", false),
+    ("x = sum(where(S != 0, S - P @ Q, 0))\nsave(x, \"x\")", false),
+    ("x[] = abs(S[i,j] - D[i,j]) if S[i,j] > 2\nsave(x, \"x\")", false),
+    ("G = P @ Q\nx[j] = S[i,j] - G[i,j] if S[i,j] != 0\nsave(x, \"x\")", false),
+    ("G = P @ Q\nx[j,i] = where(S[i,j] != 0, G[i,j], 0)\nsave(x, \"x\")", false),
     ("x = S + 1\nsave(x, \"x\")", false),
     ("r = v\nfor t in 0..3 { r = S @ r }\nsave(r, \"x\")", false),
 ];
@@ -91,7 +95,7 @@ fn and_mean_the_same() {
 fn sparse(dims: [u64; 2], places: impl Iterator<Item = [i64; 2]> + Clone) -> Input<'static> {
     let coordinates: Vec<i64> =
         places.clone().map(|[row, _]| row).chain(places.map(|[_, column]| column)).collect();
-    let values: Vec<f64> = (1..=coordinates.len() / 2).map(|at| (at % 97) as f64 / 7.0).collect();
+    let values: Vec<f64> = (0..coordinates.len() / 2).map(|at| (at % 97 + 1) as f64 / 7.0).collect();
     let (coordinates, values) =
         (lacus_tensor::Buffer::from_elements(&coordinates), lacus_tensor::Buffer::from_elements(&values));
     let shape = Shape::new(dims).unwrap();
@@ -136,6 +140,7 @@ fn sums_are_taken_at_known_places_only() {
         "E[i,j] = R[i,j] - P[i,k] * Q[k,j] if R[i,j] != 0\nsave(sum(E), \"x\")",
         "guess[i,j] = P[i,k] * Q[k,j] if R[i,j] != 0\nE = R - guess\nsave(sum(E), \"x\")",
         "save(sum(where(R != 0, R - P @ Q, 0)), \"x\")",
+        "G = P @ Q\nloss[] = abs(R[i,j] - G[i,j]) if R[i,j] != 0\nsave(loss, \"x\")",
     ] {
         let done = run_on(&format!("{load}{text}"), &r, &ones, &RunOptions::default());
         // All of them would be 1.6e11.
