@@ -1,5 +1,5 @@
-//! Products of floats with AVX2 and FMA: a block of C of 4 rows and 3 vectors stays in the registers, its panel of A (12 KiB
-//! for doubles) in the nearest cache, those of B in the next, the rest of A in the last one.
+//! Products of floats with AVX2 and FMA: a block of C of 4 rows and 3 vectors stays in the registers, a panel of B (24 KiB)
+//! in the nearest cache, those of A in the next, the rest of B in the last one.
 //!
 //! An element of C is a chain of fused multiplications and additions over each part of the inner axis, and these are
 //! added one after the other: the same bits whatever the strides are, and however C is cut into tiles.
@@ -8,10 +8,11 @@ use crate::buffer::Buffer;
 use crate::kernels::matrix::{MatrixMut, MatrixRef};
 use crate::kernels::number::Value;
 use crate::kernels::panels::pack;
+use std::arch::asm;
 use std::arch::x86_64::{
-    _MM_HINT_T0, _mm_prefetch, _mm256_add_pd, _mm256_add_ps, _mm256_broadcast_sd, _mm256_broadcast_ss,
-    _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps, _mm256_mul_pd, _mm256_mul_ps,
-    _mm256_set1_pd, _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_storeu_pd, _mm256_storeu_ps,
+    __m256, __m256d, _MM_HINT_T0, _mm_prefetch, _mm256_add_pd, _mm256_add_ps, _mm256_loadu_pd,
+    _mm256_loadu_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd, _mm256_set1_ps, _mm256_setzero_pd,
+    _mm256_setzero_ps, _mm256_storeu_pd, _mm256_storeu_ps,
 };
 
 /// Rows of the block in the registers: with 3 vectors each, 12 of the 16 registers. That many are being added to at any
@@ -21,14 +22,15 @@ const HEIGHT: usize = 4;
 /// Bytes of a row of the block in the registers.
 const BLOCK_BYTES: usize = 3 * 32;
 
-/// How much of the inner axis is packed at once: the more, the less often C is read and written.
-const DEPTH: usize = 384;
+/// How much of the inner axis is packed at once: the more, the less often C is read and written. A panel of B is
+/// 24 KiB, which a first-level cache holds beside what passes through it.
+const DEPTH: usize = 256;
 
-/// Bytes of a row of B that are packed at once: 288 KiB with `DEPTH` of them, which a second-level cache holds.
-const COLUMNS_BYTES: usize = 8 * BLOCK_BYTES;
+/// Bytes of a column of A that are packed at once: 192 KiB with `DEPTH` of them, which a second-level cache holds.
+const ROWS_BYTES: usize = 24 * HEIGHT * 8;
 
-/// Rows of A that are packed at once: 6 MiB for doubles, of a third-level cache that is shared.
-const ROWS: usize = 2048;
+/// Bytes of a row of B that are packed at once: 4 MiB with `DEPTH` of them, of a third-level cache that is shared.
+const COLUMNS_BYTES: usize = 170 * BLOCK_BYTES;
 
 /// A float that the kernel is written for.
 pub(super) trait Fused: Value {
@@ -66,20 +68,22 @@ pub(super) unsafe fn multiply<T: Fused>(
         (c, a, b)
     };
     let [m, n, k] = [c.rows(), c.columns(), a.columns()];
-    let columns = COLUMNS_BYTES / size_of::<T>();
+    let [rows, columns] = [ROWS_BYTES, COLUMNS_BYTES].map(|bytes| bytes / size_of::<T>());
     // Even parts: a short one would cost as much of C as a long one.
     let depth = k.div_ceil(k.div_ceil(DEPTH));
-    let mut packed_a = Buffer::for_overwrite(ROWS.min(m).next_multiple_of(HEIGHT) * depth * size_of::<T>());
-    let mut packed_b = Buffer::for_overwrite(columns.min(n).next_multiple_of(width) * depth * size_of::<T>());
-    let (packed_a, packed_b) = (packed_a.cast_mut::<T>(), packed_b.cast_mut::<T>());
-    for from_row in (0..m).step_by(ROWS) {
-        let rows = from_row..m.min(from_row + ROWS);
+    // One piece of memory, which is large enough for large pages if the product is.
+    let for_a = rows.min(m).next_multiple_of(HEIGHT) * depth;
+    let for_b = columns.min(n).next_multiple_of(width) * depth;
+    let mut packed = Buffer::for_overwrite((for_a + for_b) * size_of::<T>());
+    let (packed_a, packed_b) = packed.cast_mut::<T>().split_at_mut(for_a);
+    for from_column in (0..n).step_by(columns) {
+        let columns = from_column..n.min(from_column + columns);
         for from in (0..k).step_by(depth) {
             let inner = from..k.min(from + depth);
-            let panels_a = pack(packed_a, a, rows.clone(), inner.clone(), HEIGHT);
-            for from_column in (0..n).step_by(columns) {
-                let columns = from_column..n.min(from_column + columns);
-                let panels_b = pack(packed_b, b.transposed(), columns.clone(), inner.clone(), width);
+            let panels_b = pack(packed_b, b.transposed(), columns.clone(), inner.clone(), width);
+            for from_row in (0..m).step_by(rows) {
+                let rows = from_row..m.min(from_row + rows);
+                let panels_a = pack(packed_a, a, rows.clone(), inner.clone(), HEIGHT);
                 let offset = from_row as isize * c.row_stride() + from_column as isize * c.column_stride();
                 let part = Part {
                     // An address within C.
@@ -121,8 +125,8 @@ impl<T: Fused> Part<T> {
         let width = BLOCK_BYTES / size_of::<T>();
         let ([rows, columns], [row_stride, column_stride]) = (self.shape, self.strides);
         let mut aside = [T::ZERO; HEIGHT * BLOCK_BYTES / 4];
-        for (a, i) in a.chunks_exact(HEIGHT * depth).zip((0..rows).step_by(HEIGHT)) {
-            for (b, j) in b.chunks_exact(width * depth).zip((0..columns).step_by(width)) {
+        for (b, j) in b.chunks_exact(width * depth).zip((0..columns).step_by(width)) {
+            for (a, i) in a.chunks_exact(HEIGHT * depth).zip((0..rows).step_by(HEIGHT)) {
                 let to = self.first.wrapping_offset(i as isize * row_stride + j as isize * column_stride);
                 let [height, width_here] = [HEIGHT.min(rows - i), width.min(columns - j)];
                 if column_stride == 1 && height == HEIGHT && width_here == width {
@@ -146,10 +150,59 @@ impl<T: Fused> Part<T> {
     }
 }
 
+/// One step of the inner axis: its row of B times each of its elements of A. The compiler would do it with one register
+/// too few for most orders of these, so they are in the order in which they stand here.
+macro_rules! step {
+    ($at:literal, $size:literal, $load:literal, $spread:literal, $fuse:literal) => {
+        concat!(
+            $load,
+            " ymm12, [{b} + 96 * ",
+            $at,
+            "]\n",
+            $load,
+            " ymm13, [{b} + 96 * ",
+            $at,
+            " + 32]\n",
+            $load,
+            " ymm14, [{b} + 96 * ",
+            $at,
+            " + 64]\n",
+            step!(0, $at, $size, $spread, $fuse, 0, 1, 2),
+            step!(1, $at, $size, $spread, $fuse, 3, 4, 5),
+            step!(2, $at, $size, $spread, $fuse, 6, 7, 8),
+            step!(3, $at, $size, $spread, $fuse, 9, 10, 11),
+        )
+    };
+    ($row:literal, $at:literal, $size:literal, $spread:literal, $fuse:literal, $s0:literal, $s1:literal, $s2:literal) => {
+        concat!(
+            $spread,
+            " ymm15, [{a} + ",
+            $size,
+            " * (4 * ",
+            $at,
+            " + ",
+            $row,
+            ")]\n",
+            $fuse,
+            " ymm",
+            $s0,
+            ", ymm15, ymm12\n",
+            $fuse,
+            " ymm",
+            $s1,
+            ", ymm15, ymm13\n",
+            $fuse,
+            " ymm",
+            $s2,
+            ", ymm15, ymm14\n",
+        )
+    };
+}
+
 macro_rules! block {
     (
-        $name:ident, $float:ident, $zero:ident, $all:ident, $load:ident, $spread:ident, $fuse:ident, $times:ident, $plus:ident,
-        $store:ident
+        $name:ident, $float:ident, $vector:ident, $size:literal, [$load_it:literal, $spread:literal, $fuse:literal],
+        $zero:ident, $all:ident, $load:ident, $times:ident, $plus:ident, $store:ident
     ) => {
         impl Fused for $float {
             const BLOCK: unsafe fn(usize, *const $float, *const $float, *mut $float, isize, $float, bool) =
@@ -160,59 +213,75 @@ macro_rules! block {
         #[target_feature(enable = "avx2,fma")]
         unsafe fn $name(
             depth: usize,
-            mut a: *const $float,
-            mut b: *const $float,
+            a: *const $float,
+            b: *const $float,
             c: *mut $float,
             stride: isize,
             alpha: $float,
             is_first: bool,
         ) {
             const LANES: usize = 32 / size_of::<$float>();
-            const WIDTH: usize = 3 * LANES;
             // C comes while the products are made.
             for row in 0..HEIGHT as isize {
                 let row = c.wrapping_offset(row * stride).cast::<i8>();
                 _mm_prefetch::<_MM_HINT_T0>(row);
                 _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(BLOCK_BYTES - 1));
             }
-            let (mut s00, mut s01, mut s02) = ($zero(), $zero(), $zero());
-            let (mut s10, mut s11, mut s12) = ($zero(), $zero(), $zero());
-            let (mut s20, mut s21, mut s22) = ($zero(), $zero(), $zero());
-            let (mut s30, mut s31, mut s32) = ($zero(), $zero(), $zero());
-            macro_rules! step {
-                ($p:expr) => {
-                    // SAFETY: within the panels.
-                    unsafe {
-                        // A panel of B is read from the second-level cache.
-                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(($p + 8) * WIDTH).cast());
-                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(($p + 8) * WIDTH + 2 * LANES).cast());
-                        let b0 = $load(b.add($p * WIDTH));
-                        let b1 = $load(b.add($p * WIDTH + LANES));
-                        let b2 = $load(b.add($p * WIDTH + 2 * LANES));
-                        let a0 = $spread(&*a.add($p * HEIGHT));
-                        (s00, s01, s02) = ($fuse(a0, b0, s00), $fuse(a0, b1, s01), $fuse(a0, b2, s02));
-                        let a1 = $spread(&*a.add($p * HEIGHT + 1));
-                        (s10, s11, s12) = ($fuse(a1, b0, s10), $fuse(a1, b1, s11), $fuse(a1, b2, s12));
-                        let a2 = $spread(&*a.add($p * HEIGHT + 2));
-                        (s20, s21, s22) = ($fuse(a2, b0, s20), $fuse(a2, b1, s21), $fuse(a2, b2, s22));
-                        let a3 = $spread(&*a.add($p * HEIGHT + 3));
-                        (s30, s31, s32) = ($fuse(a3, b0, s30), $fuse(a3, b1, s31), $fuse(a3, b2, s32));
-                    }
-                };
+            let zero = $zero();
+            let (s00, s01, s02, s10, s11, s12, s20, s21, s22, s30, s31, s32);
+            // SAFETY: reads the panels, which have `depth` of each.
+            unsafe {
+                asm!(
+                    "test {fours}, {fours}",
+                    "jz 3f",
+                    "2:",
+                    // A panel of A is read from the second-level cache.
+                    concat!("prefetcht0 [{a} + ", $size, " * 64]"),
+                    step!(0, $size, $load_it, $spread, $fuse),
+                    step!(1, $size, $load_it, $spread, $fuse),
+                    concat!("prefetcht0 [{a} + ", $size, " * 72]"),
+                    step!(2, $size, $load_it, $spread, $fuse),
+                    step!(3, $size, $load_it, $spread, $fuse),
+                    concat!("add {a}, 16 * ", $size),
+                    "add {b}, 4 * 96",
+                    "dec {fours}",
+                    "jnz 2b",
+                    "3:",
+                    "test {ones}, {ones}",
+                    "jz 5f",
+                    "4:",
+                    step!(0, $size, $load_it, $spread, $fuse),
+                    concat!("add {a}, 4 * ", $size),
+                    "add {b}, 96",
+                    "dec {ones}",
+                    "jnz 4b",
+                    "5:",
+                    a = inout(reg) a => _,
+                    b = inout(reg) b => _,
+                    fours = inout(reg) depth / 4 => _,
+                    ones = inout(reg) depth % 4 => _,
+                    inout("ymm0") zero => s00,
+                    inout("ymm1") zero => s01,
+                    inout("ymm2") zero => s02,
+                    inout("ymm3") zero => s10,
+                    inout("ymm4") zero => s11,
+                    inout("ymm5") zero => s12,
+                    inout("ymm6") zero => s20,
+                    inout("ymm7") zero => s21,
+                    inout("ymm8") zero => s22,
+                    inout("ymm9") zero => s30,
+                    inout("ymm10") zero => s31,
+                    inout("ymm11") zero => s32,
+                    out("ymm12") _,
+                    out("ymm13") _,
+                    out("ymm14") _,
+                    out("ymm15") _,
+                    options(readonly, nostack),
+                );
             }
-            for _ in 0..depth / 4 {
-                step!(0);
-                step!(1);
-                step!(2);
-                step!(3);
-                (a, b) = (a.wrapping_add(4 * HEIGHT), b.wrapping_add(4 * WIDTH));
-            }
-            for _ in 0..depth % 4 {
-                step!(0);
-                (a, b) = (a.wrapping_add(HEIGHT), b.wrapping_add(WIDTH));
-            }
+            let sums: [[$vector; 3]; HEIGHT] =
+                [[s00, s01, s02], [s10, s11, s12], [s20, s21, s22], [s30, s31, s32]];
             let alpha = $all(alpha);
-            let sums = [[s00, s01, s02], [s10, s11, s12], [s20, s21, s22], [s30, s31, s32]];
             for (row, sums) in sums.into_iter().enumerate() {
                 for (part, sum) in sums.into_iter().enumerate() {
                     let to = c.wrapping_offset(row as isize * stride).wrapping_add(part * LANES);
@@ -227,11 +296,12 @@ macro_rules! block {
 block!(
     block_f64,
     f64,
+    __m256d,
+    8,
+    ["vmovupd", "vbroadcastsd", "vfmadd231pd"],
     _mm256_setzero_pd,
     _mm256_set1_pd,
     _mm256_loadu_pd,
-    _mm256_broadcast_sd,
-    _mm256_fmadd_pd,
     _mm256_mul_pd,
     _mm256_add_pd,
     _mm256_storeu_pd
@@ -239,11 +309,12 @@ block!(
 block!(
     block_f32,
     f32,
+    __m256,
+    4,
+    ["vmovups", "vbroadcastss", "vfmadd231ps"],
     _mm256_setzero_ps,
     _mm256_set1_ps,
     _mm256_loadu_ps,
-    _mm256_broadcast_ss,
-    _mm256_fmadd_ps,
     _mm256_mul_ps,
     _mm256_add_ps,
     _mm256_storeu_ps
