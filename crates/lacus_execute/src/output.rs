@@ -50,6 +50,9 @@ pub struct Store<'a> {
 /// Larger ones are stored tile by tile.
 pub(crate) const WHOLE_BYTES: u64 = 64 << 20;
 
+/// An element that is the sum of so many takes longer to make than to write.
+const MANY_TERMS: u64 = 256;
+
 /// The results of a run.
 pub(crate) struct ResultTiles<'a, 't> {
     by_name: BTreeMap<String, Saved>,
@@ -79,6 +82,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         runtime: Option<Handle>,
         budget: u64,
         sparse: &Densities,
+        workers: usize,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
@@ -103,7 +107,10 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let is_sparse = sparse.contains_key(slot);
             let is_whole = is_in_memory(name, *slot);
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
-            let whole = is_whole.then(|| WindowMut::for_overwrite(value.dtype, &shape).freeze());
+            let whole = is_whole.then(|| match takes_long(plan, *slot) && bytes_of(*slot) >= WHOLE_BYTES {
+                true => WindowMut::populated(value.dtype, &shape, workers).freeze(),
+                false => WindowMut::for_overwrite(value.dtype, &shape).freeze(),
+            });
             let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
             let is_made_once = match value.made {
                 MadeBy::Operator(at) => plan.network.operators[at].scope == 0,
@@ -304,6 +311,13 @@ impl Results for ResultTiles<'_, '_> {
         self.block(table.write_region(name, &indices, tensor, options))?;
         Ok(dense.size_bytes())
     }
+}
+
+/// Whether most of the time goes into making each element of a value, as in a product of matrices.
+fn takes_long(plan: &ProgramPlan, slot: Slot) -> bool {
+    let MadeBy::Operator(at) = plan.network.value(slot).made else { return false };
+    let fold = plan.network.operators[at].fold.as_ref();
+    fold.is_some_and(|fold| fold.axes.iter().map(|axis| axis.extent).product::<u64>() >= MANY_TERMS)
 }
 
 /// A budget that results in memory do not leave anything of.

@@ -216,7 +216,7 @@ pub fn run_plan(
             Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
         }
     };
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse)?;
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers)?;
     // Memory of tiles that are gone is kept for the next ones, and is part of what one sees.
     let pooled = lacus_tensor::pool_limit_bytes() as u64;
     let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };

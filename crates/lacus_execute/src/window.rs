@@ -238,6 +238,18 @@ impl WindowMut {
         WindowMut(Window::of_buffer(dtype, shape.to_vec(), Buffer::for_overwrite(bytes)))
     }
 
+    /// Like [`WindowMut::for_overwrite`], with all pages there from the beginning, which threads ask for.
+    pub(crate) fn populated(dtype: DType, shape: &[usize], threads: usize) -> WindowMut {
+        let bytes = shape.iter().product::<usize>() * dtype.size_bytes();
+        let mut buffer = Buffer::for_overwrite(bytes);
+        std::thread::scope(|scope| {
+            for part in buffer.chunks_mut(bytes.div_ceil(threads.max(1)).next_multiple_of(2 << 20)) {
+                scope.spawn(|| Buffer::populate(part));
+            }
+        });
+        WindowMut(Window::of_buffer(dtype, shape.to_vec(), buffer))
+    }
+
     /// Fresh zeros.
     pub(crate) fn zeroed(dtype: DType, shape: &[usize]) -> WindowMut {
         let bytes = shape.iter().product::<usize>() * dtype.size_bytes();

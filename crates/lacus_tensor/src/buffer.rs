@@ -26,6 +26,9 @@ const SMALL_ALIGN: usize = 64;
 /// From this size on memory is mapped from the kernel (so aligned to a page, which direct I/O needs)
 /// and pooled. Below it the allocator's own free lists are fast.
 const MAPPED_BYTES: usize = 256 << 10;
+/// A page.
+#[cfg(target_os = "linux")]
+const PAGE_BYTES: usize = 4096;
 /// A huge page. Mappings at least this long are aligned to it and ask for huge pages: 512 times fewer faults.
 const HUGE_BYTES: usize = 2 << 20;
 
@@ -111,6 +114,22 @@ impl Buffer {
     /// Keeps the first `len` bytes; does nothing when there are no more than that.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
+    }
+
+    /// Has the system give all pages of a part of a buffer now, instead of each when it is first written, which throws out
+    /// of the caches what the writer has there.
+    pub fn populate(part: &mut [u8]) {
+        #[cfg(target_os = "linux")]
+        {
+            let start = part.as_ptr().align_offset(PAGE_BYTES).min(part.len());
+            let pages = &mut part[start..];
+            let len = pages.len() / PAGE_BYTES * PAGE_BYTES;
+            // SAFETY: whole pages of memory that the caller may write; what is in them stays. Where it cannot be done
+            // (before Linux 5.14) pages come when they are written.
+            unsafe { libc::madvise(pages.as_mut_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = part;
     }
 
     /// The first byte. Valid (and stable) for as long as the buffer lives.
@@ -309,6 +328,18 @@ mod tests {
             assert_eq!(buffer.as_ptr() as usize % align, 0, "{len}");
             assert_eq!(buffer.cast::<f64>().len(), len / 8);
         }
+    }
+
+    #[test]
+    fn populating_changes_nothing() {
+        let mut buffer = Buffer::zeroed(3 << 20);
+        buffer[5000] = 7;
+        for part in buffer.chunks_mut(1_000_001) {
+            Buffer::populate(part);
+        }
+        Buffer::populate(&mut buffer[100..200]);
+        Buffer::populate(&mut []);
+        assert_eq!((buffer[5000], buffer.iter().map(|&byte| u32::from(byte)).sum::<u32>()), (7, 7));
     }
 
     #[test]
