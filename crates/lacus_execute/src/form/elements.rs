@@ -281,15 +281,7 @@ impl Elements {
         each_place(counts, &walks, |places| {
             let indices = &places[inputs..];
             let read = |element: &Element| -> Option<Scalar> {
-                let ElementNode::Read(slot, at) = &element.node else { return None };
-                let input = self.inputs.iter().position(|input| match input {
-                    Input::Read(read) => {
-                        let read = &reads.operator.reads[*read];
-                        read.value == *slot && read.at == *at
-                    }
-                    Input::Known(known) => known == slot,
-                    Input::Position(_) => false,
-                })?;
+                let input = self.input_of(reads, element)?;
                 let first = sources.firsts[input]?;
                 let offset = places[input] as isize * sources.sizes[input] as isize;
                 // SAFETY: the place lies within the window.
@@ -303,6 +295,49 @@ impl Elements {
             None => Ok(()),
             Some(at) => Err(ExecuteError::ZeroDivision { at }),
         }
+    }
+
+    /// The same at the places of a pattern, for which the inputs were gathered.
+    pub(super) fn look_for_zero_at(
+        &self,
+        bench: &Bench<'_>,
+        reads: &Reads<'_>,
+        pattern: &Pattern,
+        labels: [usize; 2],
+        gathered: &[Window],
+    ) -> Result<(), ExecuteError> {
+        let numbers = Numbers { network: bench.network, known: bench.known };
+        let mut indices = reads.region.starts.clone();
+        for row in 0..pattern.rows() {
+            for (place, &column) in pattern.places(row).zip(pattern.row(row)) {
+                for (label, at) in labels.into_iter().zip([row as i64, i64::from(column)]) {
+                    indices[label] = reads.region.starts[label] + at;
+                }
+                let read = |element: &Element| -> Option<Scalar> {
+                    let window = &gathered[self.input_of(reads, element)?];
+                    let offset = if window.len() == 1 { 0 } else { place * window.dtype().size_bytes() };
+                    // SAFETY: there is an element for each place, or one for all.
+                    Some(unsafe { crate::window::read(window.first().as_ptr().add(offset), element.dtype) })
+                };
+                if meets_zero(&self.element, &indices, &numbers, &read).is_err() {
+                    return Err(ExecuteError::ZeroDivision { at: indices });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The input that an element reads.
+    fn input_of(&self, reads: &Reads<'_>, element: &Element) -> Option<usize> {
+        let ElementNode::Read(slot, at) = &element.node else { return None };
+        self.inputs.iter().position(|input| match input {
+            Input::Read(read) => {
+                let read = &reads.operator.reads[*read];
+                read.value == *slot && read.at == *at
+            }
+            Input::Known(known) => known == slot,
+            Input::Position(_) => false,
+        })
     }
 }
 
@@ -393,6 +428,7 @@ impl Build<'_> {
                     return self.input(Input::Known(*slot), value.dtype);
                 }
                 let read = self.operator.reads.iter().position(|read| read.value == *slot && read.at == *at);
+                debug_assert!(read.is_some(), "operators list what they read");
                 self.input(Input::Read(read.unwrap_or(0)), value.dtype)
             }
             ElementNode::Random(seed, at) => {

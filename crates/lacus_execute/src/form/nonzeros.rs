@@ -7,13 +7,12 @@ use crate::region::Region;
 use crate::tile::{SparseTile, Tile};
 use crate::window::WindowMut;
 use crate::zeros::{at_zero, is_whole, is_zero, labels_of};
-use lacus_algebra::expr::{Affine, Slot};
+use lacus_algebra::expr::{Affine, Element, Slot};
 use lacus_algebra::{Network, Operator, Scalar};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::csr::{Csr, Pattern, sampled_into};
 use lacus_tensor::kernels::formula::Lane;
 use lacus_tensor::kernels::reduce::reduce;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What to do where operands are sparse.
@@ -21,6 +20,8 @@ pub(crate) struct Nonzeros {
     pub(crate) manner: Manner,
     /// The labels of rows and columns.
     labels: [usize; 2],
+    /// What is zero, or false, where nothing counts.
+    target: Element,
     elements: Elements,
     /// Of a sampled product: what counts, and the product.
     sampled: Option<(Elements, ProductForm)>,
@@ -36,21 +37,18 @@ impl Nonzeros {
         let read = operator.reads.iter().find(|read| sparse(read.value))?;
         let manner = manner(network, operator, sparse)?;
         let labels = labels_of(&read.at)?;
-        let sampled = match manner {
+        let body = counted(operator);
+        let (target, sampled) = match manner {
             Manner::Product => return None,
             Manner::Sampled => {
-                let guard = operator.fold.as_ref()?.guard.as_ref()?;
+                let guard = operator.fold.as_ref()?.guard.clone()?;
                 let product = ProductForm::within(network, operator)?;
-                Some((Elements::of(network, operator, guard), product))
+                let elements = Elements::of(network, operator, &guard);
+                (guard, Some((elements, product)))
             }
-            Manner::Nonzeros | Manner::Folded => None,
+            Manner::Nonzeros | Manner::Folded => (body.clone().into_owned(), None),
         };
-        Some(Nonzeros {
-            manner,
-            labels,
-            elements: Elements::of(network, operator, &counted(operator)),
-            sampled,
-        })
+        Some(Nonzeros { manner, labels, target, elements: Elements::of(network, operator, &body), sampled })
     }
 
     /// Whether an operator is a product of matrices at the nonzeros of sparse ones.
@@ -227,17 +225,13 @@ fn pattern(bench: &Bench<'_>, operator: &Operator, nonzeros: &Nonzeros) -> Optio
             Tile::Dense(_) => None,
         })
         .collect();
-    let target = match nonzeros.manner {
-        Manner::Sampled => Cow::Borrowed(operator.fold.as_ref().and_then(|fold| fold.guard.as_ref())?),
-        _ => counted(operator),
-    };
     let suffices = |slots: &[Slot]| {
         let zero = |slot: Slot, at: &[Affine]| {
             slots.contains(&slot) && is_whole(bench.network, operator, slot, at, nonzeros.labels)
         };
         match nonzeros.manner {
-            Manner::Sampled => at_zero(&target, &zero) == Some(Scalar::Bool(false)),
-            _ => is_zero(at_zero(&target, &zero)),
+            Manner::Sampled => at_zero(&nonzeros.target, &zero) == Some(Scalar::Bool(false)),
+            _ => is_zero(at_zero(&nonzeros.target, &zero)),
         }
     };
     // The nonzeros of one are enough for a product; a sum takes those of all.
@@ -345,7 +339,7 @@ impl Elements {
         // SAFETY: every lane has an element of its type for each place, and the result is ours.
         let is_zero_met = unsafe { self.formula().run(&lanes, nnz, out.first().as_ptr(), 1, bench.scratch) };
         match is_zero_met {
-            true => Err(ExecuteError::ZeroDivision { at: reads.region.starts.clone() }),
+            true => self.look_for_zero_at(bench, reads, pattern, labels, &gathered),
             false => Ok(()),
         }
     }

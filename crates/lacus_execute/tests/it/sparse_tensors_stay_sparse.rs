@@ -16,7 +16,7 @@ fn matrix(rows: usize, columns: usize, seed: u64, share: f64) -> Array {
 }
 
 /// Programs, and whether what they save is sparse.
-const PROGRAMS: [(&str, bool); 21] = [
+const PROGRAMS: [(&str, bool); 25] = [
     ("x = S @ D\nsave(x, \"x\")", false),
     ("x = D @ S\nsave(x, \"x\")", false),
     ("x = transpose(S) @ D\nsave(x, \"x\")", false),
@@ -36,6 +36,10 @@ const PROGRAMS: [(&str, bool); 21] = [
     ("x[] = abs(S[i,j] - D[i,j]) if S[i,j] > 2\nsave(x, \"x\")", false),
     ("G = P @ Q\nx[j] = S[i,j] - G[i,j] if S[i,j] != 0\nsave(x, \"x\")", false),
     ("G = P @ Q\nx[j,i] = where(S[i,j] != 0, G[i,j], 0)\nsave(x, \"x\")", false),
+    ("G = P @ Q\nx[] = S[i,j] if S[i,j] != 0 and G[i,j] > 1\nsave(x, \"x\")", false),
+    ("G = P @ Q\nx[i,j] = where(where(S[i,j] != 0, D[i,j], 0) > 0.5, G[i,j], 0)\nsave(x, \"x\")", true),
+    ("T = int64(D)\nx[] = 7 % T[i,j] if S[i,j] != 0 and D[i,j] != 0\nsave(x, \"x\")", false),
+    ("T = int64(D)\nx[i,j] = where(S[i,j] > 2 and T[i,j] != 0, int64(S[i,j]) % T[i,j], 0)\nsave(x, \"x\")", true),
     ("x = S + 1\nsave(x, \"x\")", false),
     ("r = v\nfor t in 0..3 { r = S @ r }\nsave(r, \"x\")", false),
 ];
