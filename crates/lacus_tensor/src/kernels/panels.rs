@@ -2,7 +2,7 @@
 
 use super::matrix::MatrixRef;
 use super::number::Value;
-use super::vectorise::{Loop, vectorise};
+use super::vectorise::{Loop, prefetch, vectorise};
 use std::ops::Range;
 
 /// Lines that are read together when each lies in memory on its own: few enough for the ways of a first-level cache, in
@@ -21,7 +21,7 @@ const COLUMNS_AHEAD: usize = 8;
 /// Packs lines (rows of `from`), of which `depth` is wanted, into panels of `width` lines: what the lines have in one column
 /// lies side by side. The last panel is filled up with zeros. Gives back what was written.
 ///
-/// Panics if the block is not within the matrix, or `to` is shorter than the panels.
+/// Panics if the block is not within the matrix or has no depth, or if `to` is shorter than the panels.
 pub(super) fn pack<'t, T: Value>(
     to: &'t mut [T],
     from: MatrixRef<'_, T>,
@@ -133,16 +133,4 @@ impl<T: Value> Lines<'_, T> {
             }
         }
     }
-}
-
-/// Asks for what will be read; nothing happens if there is none.
-#[inline(always)]
-fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, at any address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }

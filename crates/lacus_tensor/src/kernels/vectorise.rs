@@ -95,3 +95,15 @@ fn avx2<L: Loop>(body: L) -> L::Output {
 fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
+
+/// Asks for memory that will be read soon. Nothing happens if there is none.
+#[inline(always)]
+pub(super) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which may point anywhere.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

@@ -5,6 +5,7 @@
 
 use super::{Csr, Value};
 use crate::kernels::matrix::{MatrixMut, MatrixRef};
+use crate::kernels::vectorise::prefetch;
 use crate::op::BinaryOp;
 use std::ops::Range;
 
@@ -467,18 +468,6 @@ unsafe fn dot_row<T: Value, R: Ring<T>, const IS_FAR: bool>(
 #[inline(always)]
 fn prefetch_row<T, const N: usize>(first: *const T) {
     (0..N).step_by((64 / size_of::<T>()).max(1)).for_each(|lane| prefetch(first.wrapping_add(lane)));
-}
-
-/// Asks for memory that will be read soon. Nothing happens if there is none.
-#[inline(always)]
-pub(super) fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which may point anywhere.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 fn backward_product<T: Value, R: Ring<T>>(

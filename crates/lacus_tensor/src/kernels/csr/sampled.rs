@@ -1,8 +1,9 @@
 //! A product of two dense matrices at some places only (SDDMM).
 
-use super::product::{prefetch, with_vectors};
+use super::product::with_vectors;
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixRef;
+use crate::kernels::vectorise::prefetch;
 
 /// Inner extent that is summed at once. It bounds what is copied of a matrix whose columns do not lie side by side.
 const BLOCK: usize = 128;

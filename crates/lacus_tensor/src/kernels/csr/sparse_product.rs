@@ -1,9 +1,10 @@
 //! Products and sums of two sparse matrices. Products go row by row (Gustavson): each row of A says which rows of B,
 //! scaled, add up to a row of the result, in a dense line that stays in cache.
 
-use super::product::{Arithmetic, Pair, Paths, Ring, over, prefetch};
+use super::product::{Arithmetic, Pair, Paths, Ring, over};
 use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixMut;
+use crate::kernels::vectorise::prefetch;
 use crate::op::BinaryOp;
 
 impl<T: Value> Csr<T> {

@@ -72,7 +72,7 @@ pub(super) unsafe fn multiply<T: Fused>(
     // Even parts: a short one would cost as much of C as a long one.
     let depth = k.div_ceil(k.div_ceil(DEPTH));
     // One piece of memory, which is large enough for large pages if the product is.
-    let for_a = rows.min(m).next_multiple_of(HEIGHT) * depth;
+    let for_a = (rows.min(m).next_multiple_of(HEIGHT) * depth).next_multiple_of(64 / size_of::<T>());
     let for_b = columns.min(n).next_multiple_of(width) * depth;
     let mut packed = Buffer::for_overwrite((for_a + for_b) * size_of::<T>());
     let (packed_a, packed_b) = packed.cast_mut::<T>().split_at_mut(for_a);
