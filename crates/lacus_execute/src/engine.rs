@@ -229,7 +229,7 @@ impl<'a> Engine<'a> {
 
     fn forget(&self, aside: Option<Aside>) {
         if let Some(aside) = aside {
-            self.spill.remove(&aside);
+            self.spill.remove(aside);
         }
     }
 

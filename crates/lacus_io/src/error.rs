@@ -47,6 +47,11 @@ impl IoError {
         self.kind
     }
 
+    /// What went wrong, without saying where.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// True when a conditional put lost because the object exists.
     pub fn is_already_exists(&self) -> bool {
         self.kind == IoErrorKind::AlreadyExists

@@ -6,6 +6,7 @@
 //! ```text
 //! url ─Store::open→ Store ─coalesce→ Requests ─fetch→ Bytes          (reading)
 //!                     └──create_file→ FileWriter ─append×n→ finish    (writing)
+//! directory ─Scratch::below→ Scratch ─put→ Extent ─get→ bytes         (for a while)
 //! ```
 //!
 //! Local paths are read and written with positioned system calls straight from and into the
@@ -36,6 +37,7 @@ mod probe;
 mod read_plan;
 mod fetch;
 mod upload;
+mod scratch;
 
 pub use blocking::blocking;
 pub use error::{IoError, IoErrorKind};
@@ -44,6 +46,7 @@ pub use layers::counting::{CountingStore, Counts};
 pub use local::LocalRoot;
 pub use probe::ensure_conditional_put;
 pub use read_plan::{Part, Request, coalesce};
+pub use scratch::{Extent, Scratch};
 pub use store::{Entry, Store};
 pub use upload::{FileWriter, Reserved};
 pub use world::{Chance, Clock, World};
