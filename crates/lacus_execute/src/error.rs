@@ -34,7 +34,7 @@ pub enum ExecuteError {
     },
 
     /// The budget is less than the largest step takes.
-    #[error("a memory budget of {} is too small: {what} takes {}", human(*.budget), human(*.needed))]
+    #[error("a memory budget of {} is too small: {what} takes {}", human(*.budget), human_at_least(*.needed))]
     Budget {
         /// What needs so much.
         what: String,
@@ -175,6 +175,15 @@ impl From<AlgebraError> for ExecuteError {
 
 /// Bytes for people.
 pub(crate) fn human(bytes: u64) -> String {
+    in_units(bytes, |tenths| tenths)
+}
+
+/// Bytes for people who allow as many as they read.
+fn human_at_least(bytes: u64) -> String {
+    in_units(bytes, f64::ceil)
+}
+
+fn in_units(bytes: u64, round: impl Fn(f64) -> f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;
     let mut unit = 0;
@@ -182,5 +191,5 @@ pub(crate) fn human(bytes: u64) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", units[unit]) }
+    if unit == 0 { format!("{bytes} B") } else { format!("{:.1} {}", round(size * 10.0) / 10.0, units[unit]) }
 }

@@ -7,7 +7,7 @@ use crate::sparsity::Densities;
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Made as MadeBy, ProgramPlan, Tiles};
+use lacus_algebra::{Made as MadeBy, Network, ProgramPlan, Tiles};
 use lacus_layout::{Value, Wish};
 use lacus_table::{ErrorKind, Put, Table, WriteOptions};
 use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
@@ -76,38 +76,33 @@ struct Saved {
 }
 
 impl<'a, 't> ResultTiles<'a, 't> {
+    /// Room for results, of a budget that needs at least so much beside them.
     pub(crate) fn new(
         plan: &ProgramPlan,
         store: Option<&'a mut Store<'t>>,
         runtime: Option<Handle>,
-        budget: u64,
+        (budget, least): (u64, u64),
         sparse: &Densities,
         workers: usize,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
         let mut in_place = HashMap::new();
         let all = plan.network.saves();
-        let bytes_of = |slot: Slot| {
-            let value = plan.network.value(slot);
-            value.dims.iter().product::<u64>() * value.dtype.size_bytes() as u64
-        };
-        let is_in_memory = |name: &str, slot: Slot| {
-            let is_stored = store.as_ref().is_some_and(|store| store.targets.contains_key(name));
-            !sparse.contains_key(&slot) && (!is_stored || bytes_of(slot) <= WHOLE_BYTES.min(budget / 8))
-        };
-        let kept = all.iter().filter(|(name, slot)| is_in_memory(name, *slot));
-        let needed: u64 = kept.map(|(_, slot)| bytes_of(*slot)).sum();
+        let kept = kept_in_memory(&plan.network, store.as_deref(), budget, sparse);
+        let needed = bytes_of(&plan.network, &kept);
         if needed > budget {
-            return Err(results_alone(needed, budget));
+            let what = "the results alone, which go back to the caller as arrays,".to_owned();
+            return Err(ExecuteError::Budget { what, needed: needed + least, budget });
         }
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
             let target = store.as_ref().and_then(|store| store.targets.get(name));
             let is_sparse = sparse.contains_key(slot);
-            let is_whole = is_in_memory(name, *slot);
+            let is_whole = kept.contains(&(name.clone(), *slot));
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
-            let whole = is_whole.then(|| match takes_long(plan, *slot) && bytes_of(*slot) >= WHOLE_BYTES {
+            let bytes = bytes_of_value(&plan.network, *slot);
+            let whole = is_whole.then(|| match takes_long(plan, *slot) && bytes >= WHOLE_BYTES {
                 true => WindowMut::populated(value.dtype, &shape, workers).freeze(),
                 false => WindowMut::for_overwrite(value.dtype, &shape).freeze(),
             });
@@ -313,17 +308,40 @@ impl Results for ResultTiles<'_, '_> {
     }
 }
 
+/// The results that are put together in memory: those that go back to the caller, and small ones.
+pub(crate) fn kept_in_memory(
+    network: &Network,
+    store: Option<&Store<'_>>,
+    budget: u64,
+    sparse: &Densities,
+) -> Vec<(String, Slot)> {
+    let mut small = 0;
+    let mut all = network.saves();
+    all.retain(|(name, slot)| {
+        let is_stored = store.is_some_and(|store| store.targets.contains_key(name));
+        let bytes = bytes_of_value(network, *slot);
+        let is_kept = !is_stored || bytes <= WHOLE_BYTES && small + bytes <= budget / 8;
+        small += if is_kept && is_stored { bytes } else { 0 };
+        is_kept && !sparse.contains_key(slot)
+    });
+    all
+}
+
+/// What results take.
+pub(crate) fn bytes_of(network: &Network, results: &[(String, Slot)]) -> u64 {
+    results.iter().map(|(_, slot)| bytes_of_value(network, *slot)).sum()
+}
+
+fn bytes_of_value(network: &Network, slot: Slot) -> u64 {
+    let value = network.value(slot);
+    value.dims.iter().product::<u64>() * value.dtype.size_bytes() as u64
+}
+
 /// Whether most of the time goes into making each element of a value, as in a product of matrices.
 fn takes_long(plan: &ProgramPlan, slot: Slot) -> bool {
     let MadeBy::Operator(at) = plan.network.value(slot).made else { return false };
     let fold = plan.network.operators[at].fold.as_ref();
     fold.is_some_and(|fold| fold.axes.iter().map(|axis| axis.extent).product::<u64>() >= MANY_TERMS)
-}
-
-/// A budget that results in memory do not leave anything of.
-pub(crate) fn results_alone(needed: u64, budget: u64) -> ExecuteError {
-    let what = "the results alone, which go back to the caller as arrays,".to_owned();
-    ExecuteError::Budget { what, needed, budget }
 }
 
 /// Fails if a dataset was deleted meanwhile: a version of what is no longer there would be no dataset either.
@@ -347,7 +365,7 @@ pub(crate) fn fixed_by(plan: &ProgramPlan) -> Json {
     json!({
         "lanes": plan.options.sites,
         "tiles": blocks,
-        "kernels": concat!("lacus ", env!("CARGO_PKG_VERSION")),
+        "kernels": format!("lacus {}, {}", env!("CARGO_PKG_VERSION"), lacus_tensor::kernels::REVISION),
         "target": std::env::consts::ARCH,
         "vectors": lacus_tensor::kernels::vectors_of_this_machine(),
     })

@@ -8,7 +8,7 @@ use crate::form::Nonzeros;
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{Made, ResultTiles, Store, Target, fixed_by, results_alone, still_there};
+use crate::output::{Made, ResultTiles, Store, Target, bytes_of, fixed_by, kept_in_memory, still_there};
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
@@ -54,6 +54,33 @@ pub struct RunOptions {
     pub watch: Option<Arc<Watch>>,
 }
 
+/// Tiles are not cut further than this, whatever the budget.
+const LEAST_TILE_BYTES: u64 = 1 << 12;
+
+/// Tiles that there should be room for: some for each worker, and all that one task of any operator may hold.
+fn tiles_at_once(network: &Network) -> u64 {
+    let of_one = |at: usize| -> u64 {
+        // What is not read index by index lies in two tiles along an axis.
+        let reads = network.operators[at].reads.iter();
+        let read: u64 = reads
+            .map(|read| 1 << read.at.iter().filter(|at| at.as_index().is_none()).count().min(8))
+            .sum();
+        // Once as they are and once put together, the result, and tiles that are larger than they should be.
+        3 * (2 * read + 2)
+    };
+    network.running().into_iter().map(of_one).fold(32, u64::max)
+}
+
+/// Bytes of a budget that are set aside for memory that is kept for the next tiles: it is part of what one sees.
+fn pooled(budget: u64, results: u64) -> u64 {
+    (lacus_tensor::pool_limit_bytes() as u64).min(budget.saturating_sub(results) / 8)
+}
+
+/// The least budget, beside results, of which so many bytes are left for tiles.
+fn with_pool(tiles: u64) -> u64 {
+    tiles + (tiles.saturating_sub(1) / 7).min(lacus_tensor::pool_limit_bytes() as u64)
+}
+
 /// What a run has made.
 pub struct Finished {
     /// What goes back to the caller, by the name it was saved as.
@@ -64,10 +91,19 @@ pub struct Finished {
     pub fixed_by: Json,
 }
 
-/// Plans a program for this engine.
+/// Plans a program for this engine, with results that go back to the caller.
 pub fn plan_run(
     program: &CheckedProgram,
     inputs: &BTreeMap<String, Input<'_>>,
+    options: &RunOptions,
+) -> Result<ProgramPlan, ExecuteError> {
+    plan_for(program, inputs, None, options)
+}
+
+fn plan_for(
+    program: &CheckedProgram,
+    inputs: &BTreeMap<String, Input<'_>>,
+    store: Option<&Store<'_>>,
     options: &RunOptions,
 ) -> Result<ProgramPlan, ExecuteError> {
     let mut network = lower(program)?;
@@ -83,8 +119,9 @@ pub fn plan_run(
             None => value.dims.iter().map(|&n| n as f64).product::<f64>() * value.dtype.size_bytes() as f64,
         }
     };
-    // A task holds some tiles, and each worker has one.
-    let tile_bytes = TILE_BYTES.min(budget / 32).max(1 << 12);
+    let results = bytes_of(&network, &kept_in_memory(&network, store, budget, &sparse));
+    let room = budget.saturating_sub(results + pooled(budget, results));
+    let tile_bytes = TILE_BYTES.min(room / tiles_at_once(&network)).max(LEAST_TILE_BYTES);
     let tiling = match options.block {
         Some(block) => Tiling::of_block(block),
         None => Tiling::by_bytes(&network, bytes, tile_bytes)?,
@@ -183,7 +220,7 @@ pub fn run(
     mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
-    let plan = plan_run(program, inputs, options)?;
+    let plan = plan_for(program, inputs, store.as_deref(), options)?;
     if let Some(store) = &mut store {
         let mut facts = fixed_by(&plan);
         facts["program"] = plan.network.source.clone().into();
@@ -216,13 +253,11 @@ pub fn run_plan(
             Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
         }
     };
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers)?;
-    // Memory of tiles that are gone is kept for the next ones, and is part of what one sees.
-    let pooled = lacus_tensor::pool_limit_bytes() as u64;
-    let fixed = results.bytes() + if budget >= 8 * pooled { pooled } else { 0 };
-    let Some(left) = budget.checked_sub(fixed) else {
-        return Err(results_alone(fixed, budget));
-    };
+    let is_stored = store.is_some();
+    let least = with_pool(LEAST_TILE_BYTES * tiles_at_once(&plan.network));
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, (budget, least), &sparse, workers)?;
+    let fixed = results.bytes() + pooled(budget, results.bytes());
+    let left = budget - fixed;
     results.begin(plan)?;
     let report = {
         let spill = Spill::new(options.spill.as_deref());
@@ -238,7 +273,10 @@ pub fn run_plan(
         };
         done.map_err(|error| match error {
             ExecuteError::Budget { what, needed, .. } => {
-                ExecuteError::Budget { what, needed: needed + fixed, budget }
+                let needed = results.bytes() + with_pool(needed);
+                // Of a larger budget an eighth may go to results that are put together before they are stored.
+                let needed = if is_stored { needed + needed.div_ceil(7) } else { needed };
+                ExecuteError::Budget { what, needed, budget }
             }
             error => error,
         })?;
