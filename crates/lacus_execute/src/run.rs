@@ -62,9 +62,8 @@ fn tiles_at_once(network: &Network) -> u64 {
     let of_one = |at: usize| -> u64 {
         // What is not read index by index lies in two tiles along an axis.
         let reads = network.operators[at].reads.iter();
-        let read: u64 = reads
-            .map(|read| 1 << read.at.iter().filter(|at| at.as_index().is_none()).count().min(8))
-            .sum();
+        let read: u64 =
+            reads.map(|read| 1 << read.at.iter().filter(|at| at.as_index().is_none()).count().min(8)).sum();
         // Once as they are and once put together, the result, and tiles that are larger than they should be.
         3 * (2 * read + 2)
     };

@@ -185,7 +185,10 @@ mod tests {
             "G = P @ Q\nx[i,j] = where(where(R[i,j] != 0, T[i,j], 0) > 0.5, G[i,j], 0)\nsave(x, \"x\")",
         ] {
             let all = sampled(text);
-            assert!(!all.iter().any(|operator| operator.contains("sum[k]") && operator.contains(" if ")), "{text}: {all:?}");
+            assert!(
+                !all.iter().any(|operator| operator.contains("sum[k]") && operator.contains(" if ")),
+                "{text}: {all:?}"
+            );
         }
     }
 }

@@ -39,7 +39,10 @@ const PROGRAMS: [(&str, bool); 25] = [
     ("G = P @ Q\nx[] = S[i,j] if S[i,j] != 0 and G[i,j] > 1\nsave(x, \"x\")", false),
     ("G = P @ Q\nx[i,j] = where(where(S[i,j] != 0, D[i,j], 0) > 0.5, G[i,j], 0)\nsave(x, \"x\")", true),
     ("T = int64(D)\nx[] = 7 % T[i,j] if S[i,j] != 0 and D[i,j] != 0\nsave(x, \"x\")", false),
-    ("T = int64(D)\nx[i,j] = where(S[i,j] > 2 and T[i,j] != 0, int64(S[i,j]) % T[i,j], 0)\nsave(x, \"x\")", true),
+    (
+        "T = int64(D)\nx[i,j] = where(S[i,j] > 2 and T[i,j] != 0, int64(S[i,j]) % T[i,j], 0)\nsave(x, \"x\")",
+        true,
+    ),
     ("x = S + 1\nsave(x, \"x\")", false),
     ("r = v\nfor t in 0..3 { r = S @ r }\nsave(r, \"x\")", false),
 ];

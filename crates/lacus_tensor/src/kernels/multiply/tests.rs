@@ -96,7 +96,9 @@ proptest! {
 /// Shapes of which kernels take more than one part of each side, and a rest.
 #[test]
 fn large_products_are_put_together_from_parts() {
-    for (shape, layouts) in [([203, 305, 30], [0, 0, 0]), ([5, 4105, 20], [1, 1, 1]), ([2050, 7, 600], [2, 4, 3])] {
+    for (shape, layouts) in
+        [([203, 305, 30], [0, 0, 0]), ([5, 4105, 20], [1, 1, 1]), ([2050, 7, 600], [2, 4, 3])]
+    {
         check::<f64>(shape, layouts, 3, |x| x as f64, f64::NAN, true);
         check::<f32>(shape, layouts, 5, |x| x as f32, f32::NAN, false);
     }
