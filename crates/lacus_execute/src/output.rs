@@ -76,12 +76,12 @@ struct Saved {
 }
 
 impl<'a, 't> ResultTiles<'a, 't> {
-    /// Room for results, of a budget that needs at least so much beside them.
+    /// Room for results.
     pub(crate) fn new(
         plan: &ProgramPlan,
         store: Option<&'a mut Store<'t>>,
         runtime: Option<Handle>,
-        (budget, least): (u64, u64),
+        budget: u64,
         sparse: &Densities,
         workers: usize,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
@@ -91,8 +91,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let kept = kept_in_memory(&plan.network, store.as_deref(), budget, sparse);
         let needed = bytes_of(&plan.network, &kept);
         if needed > budget {
-            let what = "the results alone, which go back to the caller as arrays,".to_owned();
-            return Err(ExecuteError::Budget { what, needed: needed + least, budget });
+            return Err(results_alone(needed, budget));
         }
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
@@ -342,6 +341,12 @@ fn takes_long(plan: &ProgramPlan, slot: Slot) -> bool {
     let MadeBy::Operator(at) = plan.network.value(slot).made else { return false };
     let fold = plan.network.operators[at].fold.as_ref();
     fold.is_some_and(|fold| fold.axes.iter().map(|axis| axis.extent).product::<u64>() >= MANY_TERMS)
+}
+
+/// A budget that is less than the results in memory.
+pub(crate) fn results_alone(needed: u64, budget: u64) -> ExecuteError {
+    let what = "the results alone, which go back to the caller as arrays,".to_owned();
+    ExecuteError::Budget { what, needed, budget }
 }
 
 /// Fails if a dataset was deleted meanwhile: a version of what is no longer there would be no dataset either.

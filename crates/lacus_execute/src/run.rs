@@ -8,7 +8,9 @@ use crate::form::Nonzeros;
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::memory::TileId;
-use crate::output::{Made, ResultTiles, Store, Target, bytes_of, fixed_by, kept_in_memory, still_there};
+use crate::output::{
+    Made, ResultTiles, Store, Target, bytes_of, fixed_by, kept_in_memory, results_alone, still_there,
+};
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
@@ -56,6 +58,9 @@ pub struct RunOptions {
 
 /// Tiles are not cut further than this, whatever the budget.
 const LEAST_TILE_BYTES: u64 = 1 << 12;
+
+/// Nor into more than this.
+const MOST_TILES: f64 = 131_072.0;
 
 /// Tiles that there should be room for: some for each worker, and all that one task of any operator may hold.
 fn tiles_at_once(network: &Network) -> u64 {
@@ -120,7 +125,13 @@ fn plan_for(
     };
     let results = bytes_of(&network, &kept_in_memory(&network, store, budget, &sparse));
     let room = budget.saturating_sub(results + pooled(budget, results));
-    let tile_bytes = TILE_BYTES.min(room / tiles_at_once(&network)).max(LEAST_TILE_BYTES);
+    let at_once = tiles_at_once(&network);
+    let all = (0..network.values.len()).map(|at| bytes(Slot(at)));
+    let least = LEAST_TILE_BYTES.max((all.fold(0.0, f64::max) / MOST_TILES) as u64);
+    if results > budget {
+        return Err(results_alone(results + with_pool(least * at_once), budget));
+    }
+    let tile_bytes = TILE_BYTES.min(room / at_once).max(least);
     let tiling = match options.block {
         Some(block) => Tiling::of_block(block),
         None => Tiling::by_bytes(&network, bytes, tile_bytes)?,
@@ -253,8 +264,7 @@ pub fn run_plan(
         }
     };
     let is_stored = store.is_some();
-    let least = with_pool(LEAST_TILE_BYTES * tiles_at_once(&plan.network));
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, (budget, least), &sparse, workers)?;
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers)?;
     let fixed = results.bytes() + pooled(budget, results.bytes());
     let left = budget - fixed;
     results.begin(plan)?;
