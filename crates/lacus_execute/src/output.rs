@@ -47,7 +47,7 @@ pub struct Store<'a> {
 }
 
 /// Results up to this many bytes are put together in memory and stored as a whole, with the layout that suits them.
-/// Larger ones are stored tile by tile.
+/// Larger ones are stored tile by tile; pages of larger ones that go back to the caller may be asked for first.
 pub(crate) const WHOLE_BYTES: u64 = 64 << 20;
 
 /// An element that is the sum of so many takes longer to make than to write.
@@ -317,23 +317,27 @@ pub(crate) fn kept_in_memory(
     let mut small = 0;
     let mut all = network.saves();
     all.retain(|(name, slot)| {
+        if sparse.contains_key(slot) {
+            return false;
+        }
         let is_stored = store.is_some_and(|store| store.targets.contains_key(name));
         let bytes = bytes_of_value(network, *slot);
         let is_kept = !is_stored || bytes <= WHOLE_BYTES && small + bytes <= budget / 8;
         small += if is_kept && is_stored { bytes } else { 0 };
-        is_kept && !sparse.contains_key(slot)
+        is_kept
     });
     all
 }
 
 /// What results take.
 pub(crate) fn bytes_of(network: &Network, results: &[(String, Slot)]) -> u64 {
-    results.iter().map(|(_, slot)| bytes_of_value(network, *slot)).sum()
+    results.iter().map(|(_, slot)| bytes_of_value(network, *slot)).fold(0, u64::saturating_add)
 }
 
+/// What all elements of a value take; of a sparse one that may be more than can be counted.
 fn bytes_of_value(network: &Network, slot: Slot) -> u64 {
     let value = network.value(slot);
-    value.dims.iter().product::<u64>() * value.dtype.size_bytes() as u64
+    value.dims.iter().fold(value.dtype.size_bytes() as u64, |bytes, &extent| bytes.saturating_mul(extent))
 }
 
 /// Whether most of the time goes into making each element of a value, as in a product of matrices.

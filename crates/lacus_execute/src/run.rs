@@ -124,12 +124,12 @@ fn plan_for(
         }
     };
     let results = bytes_of(&network, &kept_in_memory(&network, store, budget, &sparse));
-    let room = budget.saturating_sub(results + pooled(budget, results));
+    let room = budget.saturating_sub(results).saturating_sub(pooled(budget, results));
     let at_once = tiles_at_once(&network);
     let all = (0..network.values.len()).map(|at| bytes(Slot(at)));
     let least = LEAST_TILE_BYTES.max((all.fold(0.0, f64::max) / MOST_TILES) as u64);
     if results > budget {
-        return Err(results_alone(results + with_pool(least * at_once), budget));
+        return Err(results_alone(results.saturating_add(with_pool(least * at_once)), budget));
     }
     let tile_bytes = TILE_BYTES.min(room / at_once).max(least);
     let tiling = match options.block {

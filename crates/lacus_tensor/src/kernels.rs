@@ -1,7 +1,7 @@
 //! Arithmetic on tiles: the innermost loops. They know no plan, no thread and no file; each has a naive twin in its
 //! tests that says what it means.
 
-/// Is raised when a kernel gives other bits than before.
+/// Is raised when a kernel, or what chooses among them, gives other bits than before.
 pub const REVISION: u32 = 2;
 
 pub mod matrix;
