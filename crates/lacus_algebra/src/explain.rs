@@ -56,7 +56,8 @@ pub struct ExplainOptions {
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        let PlanOptions { sites, block, objective, machine, memory_bytes, rounds } = PlanOptions::default();
+        let PlanOptions { sites, block, objective, machine, memory_bytes, rounds, .. } =
+            PlanOptions::default();
         let (shapes, functions) = (BTreeMap::new(), Functions::new());
         ExplainOptions { shapes, sites, block, objective, memory_bytes, machine, rounds, functions }
     }
@@ -100,7 +101,8 @@ pub fn explain_program(text: &str, options: &ExplainOptions) -> Result<Explanati
     }
     let program = check(&parse(text)?, &inputs, &options.functions)?;
     let ExplainOptions { sites, block, objective, memory_bytes, machine, rounds, .. } = *options;
-    let plan_options = PlanOptions { sites, block, objective, machine, memory_bytes, rounds };
+    let plan_options =
+        PlanOptions { sites, block, objective, machine, memory_bytes, rounds, ..PlanOptions::default() };
     let plan = plan_program(&program, &plan_options)?;
     let contractions =
         plan.operators.keys().filter(|&&at| plan.network.operators[at].is_contraction()).count();

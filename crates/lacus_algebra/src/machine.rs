@@ -53,6 +53,8 @@ pub struct PlanOptions {
     pub memory_bytes: Option<u64>,
     /// Rounds that a loop is assumed to take whose end depends on data, at least 2.
     pub rounds: u64,
+    /// Tiles that the search may look at for each of its choices: the more, the more combinations of spreads it compares.
+    pub effort: u64,
 }
 
 impl Default for PlanOptions {
@@ -64,6 +66,8 @@ impl Default for PlanOptions {
             machine: Machine::default(),
             memory_bytes: None,
             rounds: 10,
+            // A fraction of a second.
+            effort: 20_000_000,
         }
     }
 }

@@ -22,9 +22,6 @@ use std::sync::Arc;
 /// Entries of the largest table, at most.
 const MAX_TABLE: u128 = 2_000_000;
 
-/// Tiles that are looked at for all tables of one choice together, at most: a fraction of a second.
-const MAX_WORK: u128 = 20_000_000;
-
 /// Rounds of improving one node at a time, at most.
 const MAX_SWEEPS: usize = 4;
 
@@ -165,7 +162,7 @@ impl<'m, 'a> Weigh<'m, 'a> {
                     entries(nodes).saturating_mul(model.floats[value.0].len() as u128 * readers)
                 })
                 .fold(0, u128::saturating_add);
-            if work <= MAX_WORK && order(&domains, &nodes).1 <= MAX_TABLE {
+            if work <= u128::from(model.options.effort) && order(&domains, &nodes).1 <= MAX_TABLE {
                 break;
             }
         }
@@ -213,7 +210,7 @@ impl<'m, 'a> Weigh<'m, 'a> {
                     })
                     .sum();
                 for &at in [own].iter().chain(allowed[node].iter().filter(|&&at| at != own)) {
-                    if work > MAX_WORK {
+                    if work > u128::from(model.options.effort) {
                         break;
                     }
                     chosen[node] = at;

@@ -10,6 +10,7 @@ mod job;
 
 use crate::error::ExecuteError;
 use crate::form::Form;
+use crate::fuse::Fusing;
 use crate::memory::{Entry, Memory, Place, Room, TileId};
 use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
@@ -156,6 +157,11 @@ impl<'a> Engine<'a> {
             ended: Condvar::new(),
             began: Instant::now(),
         }
+    }
+
+    /// What decides which tasks are done at one go.
+    pub(crate) fn fusing(&self) -> Fusing<'_> {
+        Fusing { sparse: &self.sparse, on_one_site: self.counts_moves, is_off: self.forbid_nan }
     }
 
     /// What people know a value as.
@@ -309,7 +315,9 @@ impl<'a> Engine<'a> {
         {
             let mut state = self.lock();
             for (task, &id) in tiles.iter().enumerate() {
-                state.memory.plan_uses(id, units.uses[task].clone());
+                if units.fused.tail(task as u32) == task as u32 {
+                    state.memory.plan_uses(id, units.uses[task].clone());
+                }
             }
             state.report.planned += units.all.len() as u64;
             let ready = (0..units.all.len() as u32).filter(|&at| units.waits[at as usize] == 0);

@@ -40,13 +40,21 @@ pub(crate) struct Flow<'e, 'a> {
     depth: usize,
     /// Values whose tiles are made in memory of the caller.
     in_place: HashSet<Slot>,
+    /// Likewise in the last round of an outermost loop, and whether that is now.
+    in_last_round: HashSet<Slot>,
+    is_last_round: bool,
     /// Which tile is which for those who count moves: one that a loop carries on is another one in the next round.
     names: HashMap<(Slot, u32), u64>,
     next_name: u64,
 }
 
 impl<'e, 'a> Flow<'e, 'a> {
-    pub(crate) fn new(engine: &'e Engine<'a>, rounds: u64, in_place: HashSet<Slot>) -> Flow<'e, 'a> {
+    pub(crate) fn new(
+        engine: &'e Engine<'a>,
+        rounds: u64,
+        in_place: HashSet<Slot>,
+        in_last_round: HashSet<Slot>,
+    ) -> Flow<'e, 'a> {
         let network = &engine.plan.network;
         let mut loaded_in_loops = HashSet::new();
         for at in network.running() {
@@ -65,6 +73,8 @@ impl<'e, 'a> Flow<'e, 'a> {
             allowed: rounds,
             depth: 0,
             in_place,
+            in_last_round,
+            is_last_round: false,
             names: HashMap::new(),
             next_name: 0,
         }
@@ -137,6 +147,9 @@ impl<'e, 'a> Flow<'e, 'a> {
             if let Until::Counted(counter, ..) = node.until {
                 known.insert(counter, n);
             }
+            if is_outermost {
+                self.is_last_round = n == last;
+            }
             self.flow(&node.before, known, rounds)?;
             self.engine.count_round();
             if let Until::Is(condition, ends_when) = node.until {
@@ -175,6 +188,9 @@ impl<'e, 'a> Flow<'e, 'a> {
             }
         }
         self.depth -= 1;
+        if is_outermost {
+            self.is_last_round = false;
+        }
         if let Until::Counted(counter, ..) = node.until {
             known.remove(&counter);
         }
@@ -255,6 +271,11 @@ impl<'e, 'a> Flow<'e, 'a> {
         Ok(found)
     }
 
+    /// Whether this is the round that makes a result.
+    fn is_made_last(&self, value: Slot) -> bool {
+        self.is_last_round && self.in_last_round.contains(&value)
+    }
+
     fn part(&mut self, part: &'a [FlowNode], known: &Known) -> Result<(), ExecuteError> {
         let plan = self.engine.plan;
         let place = part.as_ptr() as usize;
@@ -262,7 +283,7 @@ impl<'e, 'a> Flow<'e, 'a> {
             Some(found) => Arc::clone(found),
             None => {
                 let graph = TaskGraph::of_part(plan, part, known)?;
-                let units = Units::of(plan, &graph)?;
+                let units = Units::of(plan, &graph, &self.engine.fusing())?;
                 let made = Arc::new((graph, units));
                 if self.depth > 0 && !depends_on_counters(plan, part) {
                     self.graphs.insert(place, Arc::clone(&made));
@@ -277,13 +298,19 @@ impl<'e, 'a> Flow<'e, 'a> {
             match output.name {
                 Some(_) => finals.extend(output.tiles.iter().map(|(_, task)| *task)),
                 None => {
-                    going_on.extend(output.tiles.iter().map(|&(tile, task)| ((output.value, tile), task)))
+                    going_on.extend(output.tiles.iter().map(|&(tile, task)| ((output.value, tile), task)));
+                    if self.is_made_last(output.value) {
+                        finals.extend(output.tiles.iter().map(|(_, task)| *task));
+                    }
                 }
             }
         }
         let mut tiles = Vec::with_capacity(graph.len());
         for (id, task) in graph.tasks().enumerate() {
+            // What is finished in place is one tile, and that of the one who finishes it.
+            let tail = units.fused.tail(id as u32);
             tiles.push(match task.kind {
+                _ if tail != id as u32 => TileId::MAX,
                 TaskKind::Load if self.depth == 0 && !self.loaded_in_loops.contains(&task.value) => {
                     match self.loads.get(&(task.value, task.tile)) {
                         Some(&found) => found,
@@ -291,11 +318,16 @@ impl<'e, 'a> Flow<'e, 'a> {
                     }
                 }
                 TaskKind::Load | TaskKind::Given => self.tile(task.value, task.tile)?,
-                _ if self.in_place.contains(&task.value) && finals.contains(&(id as u32)) => {
+                _ if finals.contains(&(id as u32))
+                    && (self.in_place.contains(&task.value) || self.is_made_last(task.value)) =>
+                {
                     self.engine.add_made(0)
                 }
                 _ => self.engine.add_made(self.engine.tile_bytes(task.value, task.tile).max(1)),
             });
+        }
+        for id in 0..tiles.len() {
+            tiles[id] = tiles[units.fused.tail(id as u32) as usize];
         }
         going_on.iter().for_each(|(_, task)| self.engine.keep(tiles[*task as usize]));
         let mut names = Vec::new();

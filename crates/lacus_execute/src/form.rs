@@ -7,12 +7,14 @@
 //! ```
 
 mod elements;
+mod finish;
 mod fold;
 mod manner;
 mod nonzeros;
 mod product;
 
 pub(crate) use elements::Elements;
+pub(crate) use finish::Finish;
 pub(crate) use fold::FoldForm;
 pub(crate) use manner::{Manner, manner};
 pub(crate) use nonzeros::Nonzeros;
@@ -52,12 +54,14 @@ enum Kind {
     Formula(Box<Elements>),
 }
 
+/// A tile, by its value and number.
+pub(crate) type NamedTile = (Slot, u32, Tile);
+
 /// What a unit works with.
 pub(crate) struct Bench<'a> {
     pub(crate) network: &'a Network,
     pub(crate) known: &'a Known,
-    /// Tiles, by value and number.
-    pub(crate) tiles: &'a [(Slot, u32, Tile)],
+    pub(crate) tiles: &'a [NamedTile],
     pub(crate) scratch: &'a mut Scratch,
     /// Threads that it may use: more than one when no other unit runs.
     pub(crate) threads: usize,
@@ -126,36 +130,74 @@ impl Form {
         }
     }
 
-    /// One step of a tile: all of it where nothing is folded. `is_first` says that nothing was folded into `out` yet.
+    /// One step of a tile: all of it where nothing is folded. `is_first` says that nothing was folded into `out` yet, and
+    /// `finish` what is to be done with the tile after its last step.
     pub(crate) fn run(
         &self,
         bench: &mut Bench<'_>,
         step: &[u64],
         out: &mut WindowMut,
         is_first: bool,
+        finish: Option<&Finish<'_>>,
     ) -> Result<(), ExecuteError> {
         let operator = &bench.network.operators[self.operator];
         if step.contains(&u64::MAX) {
-            return fill_identity(operator, out);
+            fill_identity(operator, out)?;
+            return finish.map_or(Ok(()), |finish| finish.all(bench.scratch, out));
         }
         let region = Region::of(&self.labels, step);
         let reads = Reads { form: self, operator, region: &region };
-        match &self.kind {
-            Kind::Product(product) => product.run(bench, &reads, out, is_first),
-            Kind::Fold(fold) => {
-                if self.multiply_where(bench, &reads, out, is_first)? {
-                    return Ok(());
-                }
-                if is_first {
-                    fill_identity(operator, out)?;
-                }
-                if self.fold_nonzeros(bench, &reads, out)? {
-                    return Ok(());
-                }
-                fold.run(bench, &reads, out)
+        match (&self.kind, finish) {
+            // These have parts, each of which is finished at once.
+            (Kind::Product(product), _) => return product.run(bench, &reads, out, is_first, finish),
+            (Kind::Formula(elements), Some(finish)) => {
+                return self.run_by_parts(bench, elements, &reads, out, finish);
             }
-            Kind::Formula(elements) => elements.run_into(bench, &reads, out),
+            (Kind::Formula(elements), None) => elements.run_into(bench, &reads, out)?,
+            (Kind::Fold(fold), _) => self.fold(bench, fold, &reads, out, is_first)?,
         }
+        finish.map_or(Ok(()), |finish| finish.all(bench.scratch, out))
+    }
+
+    fn fold(
+        &self,
+        bench: &mut Bench<'_>,
+        fold: &FoldForm,
+        reads: &Reads<'_>,
+        out: &mut WindowMut,
+        is_first: bool,
+    ) -> Result<(), ExecuteError> {
+        if self.multiply_where(bench, reads, out, is_first)? {
+            return Ok(());
+        }
+        if is_first {
+            fill_identity(reads.operator, out)?;
+        }
+        if self.fold_nonzeros(bench, reads, out)? {
+            return Ok(());
+        }
+        fold.run(bench, reads, out)
+    }
+
+    fn run_by_parts(
+        &self,
+        bench: &mut Bench<'_>,
+        elements: &Elements,
+        reads: &Reads<'_>,
+        out: &mut WindowMut,
+        finish: &Finish<'_>,
+    ) -> Result<(), ExecuteError> {
+        let tile = out.window().clone();
+        finish::each_part(tile.shape(), |starts, shape| {
+            let mut region = reads.region.clone();
+            region.narrow(starts, shape);
+            let reads = Reads { form: self, operator: reads.operator, region: &region };
+            // SAFETY: the tile is borrowed exclusively, and this is one part of it after another.
+            unsafe {
+                elements.run_into(bench, &reads, &mut WindowMut::within(&tile, starts, shape))?;
+                finish.part(bench.scratch, &tile, starts, shape)
+            }
+        })
     }
 }
 

@@ -27,6 +27,7 @@ mod sparse;
 
 mod sparsity;
 
+mod fuse;
 mod units;
 
 mod spill;

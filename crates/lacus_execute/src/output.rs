@@ -7,7 +7,7 @@ use crate::sparsity::Densities;
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Made as MadeBy, Network, ProgramPlan, Tiles};
+use lacus_algebra::{FlowNode, Made as MadeBy, Network, Operator, ProgramPlan, Tiles, Until};
 use lacus_layout::{Value, Wish};
 use lacus_table::{ErrorKind, Put, Table, WriteOptions};
 use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
@@ -58,6 +58,8 @@ pub(crate) struct ResultTiles<'a, 't> {
     by_name: BTreeMap<String, Saved>,
     /// The first name that each value is saved as, for values whose tiles are made in place.
     in_place: HashMap<Slot, String>,
+    /// The same for values that the last round of a loop makes.
+    in_last_round: HashMap<Slot, String>,
     /// A name that each value is saved as.
     names: HashMap<Slot, String>,
     store: Option<Mutex<&'a mut Store<'t>>>,
@@ -86,7 +88,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         workers: usize,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
-        let mut in_place = HashMap::new();
+        let (mut in_place, mut in_last_round) = (HashMap::new(), HashMap::new());
         let all = plan.network.saves();
         let kept = kept_in_memory(&plan.network, store.as_deref(), budget, sparse);
         let needed = bytes_of(&plan.network, &kept);
@@ -101,7 +103,9 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let is_whole = kept.contains(&(name.clone(), *slot));
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
             let bytes = bytes_of_value(&plan.network, *slot);
-            let whole = is_whole.then(|| match takes_long(plan, *slot) && bytes >= WHOLE_BYTES {
+            let next = made_in_last_round(plan, *slot);
+            let is_long = takes_long(plan, next.unwrap_or(*slot));
+            let whole = is_whole.then(|| match is_long && bytes >= WHOLE_BYTES {
                 true => WindowMut::populated(value.dtype, &shape, workers).freeze(),
                 false => WindowMut::for_overwrite(value.dtype, &shape).freeze(),
             });
@@ -113,12 +117,15 @@ impl<'a, 't> ResultTiles<'a, 't> {
             if is_whole && is_once && is_made_once {
                 in_place.entry(*slot).or_insert_with(|| name.clone());
             }
+            if let (true, true, Some(next)) = (is_whole, is_once, next) {
+                in_last_round.entry(next).or_insert_with(|| name.clone());
+            }
             let stored_as = target.map(|target| target.name.clone());
             let sparse = is_sparse.then(|| Mutex::new(BTreeMap::new()));
             by_name.insert(name.clone(), Saved { tiles, whole, sparse, dtype: value.dtype, stored_as });
         }
         let names = all.into_iter().map(|(name, slot)| (slot, name)).collect();
-        Ok(ResultTiles { by_name, in_place, names, store: store.map(Mutex::new), runtime })
+        Ok(ResultTiles { by_name, in_place, in_last_round, names, store: store.map(Mutex::new), runtime })
     }
 
     /// Bytes of memory that results take while the program runs.
@@ -129,6 +136,11 @@ impl<'a, 't> ResultTiles<'a, 't> {
     /// The values whose tiles are made in place.
     pub(crate) fn in_place(&self) -> HashSet<Slot> {
         self.in_place.keys().copied().collect()
+    }
+
+    /// Those whose tiles are made in place in the last round of a loop.
+    pub(crate) fn in_last_round(&self) -> HashSet<Slot> {
+        self.in_last_round.keys().copied().collect()
     }
 
     fn block<T>(
@@ -267,7 +279,8 @@ pub(crate) fn slices(starts: &[usize], shape: &[usize]) -> Vec<Index> {
 
 impl Results for ResultTiles<'_, '_> {
     fn window(&self, value: Slot, tile: u32) -> Option<(Window, Vec<usize>, Vec<usize>)> {
-        let saved = self.by_name.get(self.in_place.get(&value)?)?;
+        let name = self.in_place.get(&value).or_else(|| self.in_last_round.get(&value))?;
+        let saved = self.by_name.get(name)?;
         let (starts, shape) = bounds(&saved.tiles, tile);
         Some((saved.whole.clone()?, starts, shape))
     }
@@ -340,11 +353,35 @@ fn bytes_of_value(network: &Network, slot: Slot) -> u64 {
     value.dims.iter().fold(value.dtype.size_bytes() as u64, |bytes, &extent| bytes.saturating_mul(extent))
 }
 
-/// Whether most of the time goes into making each element of a value, as in a product of matrices.
+/// What the last round of an outermost loop makes for a value that it carried, if that is known to be the last one.
+fn made_in_last_round(plan: &ProgramPlan, slot: Slot) -> Option<Slot> {
+    let network = &plan.network;
+    let MadeBy::Carried(at) = network.value(slot).made else { return None };
+    let node = &network.loops[at];
+    let next = node.carried.iter().find(|carried| carried.inside == slot)?.next;
+    let MadeBy::Operator(by) = network.value(next).made else { return None };
+    let is_counted = matches!(node.until, Until::Counted(..));
+    let is_outermost = network.flow.contains(&FlowNode::Loop(at));
+    let is_its_own = network.operators[by].scope == node.scopes[0] && plan.tiles(next) == plan.tiles(slot);
+    (is_counted && is_outermost && is_its_own).then_some(next)
+}
+
+/// Whether most of the time goes into making each element of a value, as in a product of matrices, or a formula of one.
 fn takes_long(plan: &ProgramPlan, slot: Slot) -> bool {
-    let MadeBy::Operator(at) = plan.network.value(slot).made else { return false };
-    let fold = plan.network.operators[at].fold.as_ref();
-    fold.is_some_and(|fold| fold.axes.iter().map(|axis| axis.extent).product::<u64>() >= MANY_TERMS)
+    let made_by = |slot: Slot| match plan.network.value(slot).made {
+        MadeBy::Operator(at) => Some(&plan.network.operators[at]),
+        _ => None,
+    };
+    let has_many_terms = |operator: &Operator| {
+        let fold = operator.fold.as_ref();
+        fold.is_some_and(|fold| fold.axes.iter().map(|axis| axis.extent).product::<u64>() >= MANY_TERMS)
+    };
+    let dims = |slot: Slot| &plan.network.value(slot).dims;
+    made_by(slot).is_some_and(|operator| {
+        let mut reads = operator.reads.iter().filter(|read| dims(read.value) == dims(slot));
+        has_many_terms(operator)
+            || operator.fold.is_none() && reads.any(|read| made_by(read.value).is_some_and(has_many_terms))
+    })
 }
 
 /// A budget that is less than the results in memory.

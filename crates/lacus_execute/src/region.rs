@@ -25,6 +25,12 @@ impl Region {
             ranges.map(|(first, last)| (first, (last + 1 - first).max(0) as usize)).unzip();
         Region { starts, counts }
     }
+
+    /// Only a part of it: from there on along each label, and so many.
+    pub(crate) fn narrow(&mut self, from: &[usize], counts: &[usize]) {
+        self.starts.iter_mut().zip(from).for_each(|(start, &from)| *start += from as i64);
+        self.counts.copy_from_slice(counts);
+    }
 }
 
 /// How one goes through elements (or numbers): from a start, so far for a step along each label.

@@ -30,6 +30,10 @@ pub const LANES: u64 = 8;
 /// A tile of doubles of two thousand by two thousand: kernels are at their best, and there are enough for all workers.
 const TILE_BYTES: u64 = 32 << 20;
 
+/// Tiles that a search for spreads looks at where lanes share one memory: there they differ in how sums are split and in
+/// little else, and whoever waits for the plan could have computed meanwhile.
+const EFFORT: u64 = 500_000;
+
 /// How a program is run.
 #[derive(Clone, Default)]
 pub struct RunOptions {
@@ -142,7 +146,11 @@ fn plan_for(
         // What is in one memory need not be moved.
         None => Machine { bytes_per_sec: 1e15, task_secs: 1e-6, ..Machine::default() },
     };
-    let options = PlanOptions { sites, machine, ..PlanOptions::default() };
+    let effort = match options.sites {
+        Some(_) => PlanOptions::default().effort,
+        None => EFFORT,
+    };
+    let options = PlanOptions { sites, machine, effort, ..PlanOptions::default() };
     Ok(plan_network(network, tiling, &options)?)
 }
 
@@ -275,7 +283,8 @@ pub fn run_plan(
         engine.counts_moves = options.sites.is_some();
         engine.cancel = options.cancel.as_deref();
         engine.watch = options.watch.as_deref();
-        let mut flow = Flow::new(&engine, options.rounds.unwrap_or(1_000_000_000), results.in_place());
+        let rounds = options.rounds.unwrap_or(1_000_000_000);
+        let mut flow = Flow::new(&engine, rounds, results.in_place(), results.in_last_round());
         let done = match &mut checkpoints {
             Some(checkpoints) => flow.run(&mut checkpoints.rounds(&engine)),
             None => flow.run(&mut NoRounds),

@@ -7,6 +7,7 @@
 //! A unit follows the one before it of the same task, and those that make what it reads. The order is one walk, depth
 //! first from what is asked for: what is started is finished soon, what is read is read again soon.
 
+use crate::fuse::{Fused, Fusing};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{
     AlgebraError, FlowNode, Known, Made, Operator, ProgramPlan, Task, TaskGraph, TaskId, TaskKind, Tiles,
@@ -41,6 +42,8 @@ pub(crate) struct Unit {
     pub(crate) step: Vec<u64>,
     /// The tasks whose tiles it reads.
     pub(crate) inputs: Vec<TaskId>,
+    /// Formulas that finish the tile in place, see [`Fused`]. What they read is among the inputs.
+    pub(crate) then: Vec<TaskId>,
 }
 
 /// The units of a graph in order, and what they wait for.
@@ -52,6 +55,8 @@ pub(crate) struct Units {
     pub(crate) followers: Vec<Vec<u32>>,
     /// Where in the order each task's tile is used.
     pub(crate) uses: Vec<Vec<u32>>,
+    /// Tasks that are done at one go.
+    pub(crate) fused: Fused,
 }
 
 /// Which tiles the reads of an operator need, without looking for them.
@@ -94,7 +99,11 @@ pub(crate) fn depends_on_counters(plan: &ProgramPlan, part: &[FlowNode]) -> bool
 
 impl Units {
     /// The units of a graph.
-    pub(crate) fn of(plan: &ProgramPlan, graph: &TaskGraph) -> Result<Units, AlgebraError> {
+    pub(crate) fn of(
+        plan: &ProgramPlan,
+        graph: &TaskGraph,
+        fusing: &Fusing<'_>,
+    ) -> Result<Units, AlgebraError> {
         let mut builder = Builder {
             plan,
             graph,
@@ -104,6 +113,7 @@ impl Units {
                 waits: Vec::new(),
                 followers: Vec::new(),
                 uses: vec![Vec::new(); graph.len()],
+                fused: Fused::of(plan, graph, fusing),
             },
             last: vec![NONE; graph.len()],
             is_begun: vec![false; graph.len()],
@@ -120,6 +130,7 @@ impl Units {
                         is_last: true,
                         step: Vec::new(),
                         inputs: vec![task],
+                        then: Vec::new(),
                     });
                 }
             }
@@ -171,7 +182,9 @@ impl Builder<'_> {
             }
         }
         if !matches!(unit.doing, Doing::Emit(_)) {
-            self.last[unit.task as usize] = position;
+            for &task in unit.then.iter().chain([&unit.task]) {
+                self.last[task as usize] = position;
+            }
         }
         self.units.waits.push(before.len() as u32);
         self.units.followers.push(Vec::new());
@@ -206,13 +219,33 @@ impl Builder<'_> {
         if std::mem::replace(&mut self.is_begun[id as usize], true) {
             return Ok(());
         }
+        let head = self.units.fused.head(id);
+        if head != id {
+            return self.open(head, open);
+        }
         if let Some(task) = self.graph.task(id) {
-            let steps = self.steps(id, &task)?;
+            let mut steps = self.steps(id, &task)?;
+            if let Some(last) = steps.last_mut() {
+                self.finish(id, last);
+            }
             if !steps.is_empty() {
                 open.push(Frame { steps, step: 0, input: 0 });
             }
         }
         Ok(())
+    }
+
+    /// The formulas that finish what a task makes, and what they read.
+    fn finish(&mut self, id: TaskId, last: &mut Unit) {
+        let mut own = id;
+        for then in self.units.fused.after(id) {
+            self.is_begun[then as usize] = true;
+            if let Some(task) = self.graph.task(then) {
+                last.inputs.extend(task.inputs.iter().filter(|&&input| input != own));
+            }
+            last.then.push(then);
+            own = then;
+        }
     }
 
     fn steps(&mut self, id: TaskId, task: &Task<'_>) -> Result<Vec<Unit>, AlgebraError> {
@@ -223,6 +256,7 @@ impl Builder<'_> {
             is_last: false,
             step,
             inputs,
+            then: Vec::new(),
         };
         let mut all = match task.kind {
             TaskKind::Load | TaskKind::Given => Vec::new(),
@@ -274,6 +308,7 @@ impl Builder<'_> {
                 is_last: false,
                 step,
                 inputs,
+                then: Vec::new(),
             });
         }
         if all.is_empty() {
@@ -286,6 +321,7 @@ impl Builder<'_> {
                 is_last: false,
                 step,
                 inputs: Vec::new(),
+                then: Vec::new(),
             });
         }
         all

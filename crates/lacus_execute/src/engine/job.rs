@@ -2,7 +2,7 @@
 
 use super::{AHEAD, Engine, TICK};
 use crate::error::ExecuteError;
-use crate::form::{Bench, combine};
+use crate::form::{Bench, Finish, Form, NamedTile, combine};
 use crate::memory::{Place, Room, TileId};
 use crate::tile::Tile;
 use crate::units::{Doing, Unit, Units};
@@ -31,14 +31,16 @@ pub(super) struct Job<'e, 'a> {
 impl Job<'_, '_> {
     /// Operations of all units, and of the largest of them.
     pub(super) fn operations(&self) -> (f64, f64) {
-        let of = |unit: &Unit| {
-            let form = self.graph.task(unit.task).and_then(|task| self.engine.forms.get(&task.value));
-            match unit.doing {
-                Doing::Apply | Doing::Accumulate => form.map_or(0.0, |form| form.operations(&unit.step)),
-                _ => 0.0,
-            }
+        let of = |unit: &Unit| match (unit.doing, self.form(unit.task)) {
+            (Doing::Apply | Doing::Accumulate, Some(form)) => form.operations(&unit.step),
+            _ => 0.0,
         };
         self.units.all.iter().map(of).fold((0.0, 0.0), |(all, most), own| (all + own, own.max(most)))
+    }
+
+    /// What makes the tile of a task.
+    fn form(&self, task: TaskId) -> Option<&Form> {
+        self.graph.task(task).and_then(|task| self.engine.forms.get(&task.value))
     }
 
     /// What a worker does.
@@ -48,7 +50,8 @@ impl Job<'_, '_> {
             let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
             let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
             let done = done.map_err(|error| {
-                let task = self.graph.task(self.units.all[unit as usize].task);
+                let task = self.units.fused.tail(self.units.all[unit as usize].task);
+                let task = self.graph.task(task);
                 let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
                 let coordinates = self.engine.plan.tiles(value).coordinates(tile as usize);
                 error.in_tile(self.engine.name(value), coordinates)
@@ -190,7 +193,7 @@ impl Job<'_, '_> {
             return Err(ExecuteError::Internal { what: format!("nobody makes '{}'", name()) });
         };
         let operator = &plan.network.operators[form.operator];
-        let tiles: Vec<(Slot, u32, Tile)> = found
+        let tiles: Vec<NamedTile> = found
             .into_iter()
             .filter_map(|(from, tile)| self.graph.task(from).map(|from| (from.value, from.tile, tile)))
             .collect();
@@ -206,6 +209,7 @@ impl Job<'_, '_> {
             scratch,
             threads: if self.is_alone { engine.workers } else { 1 },
         };
+        let mut operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
         let is_sparse = engine.sparse.contains_key(&task.value);
         if is_sparse && unit.is_first {
             self.reserve(id, number)?;
@@ -235,21 +239,27 @@ impl Job<'_, '_> {
                         unsafe { WindowMut::resume(dense) }
                     }
                 };
+                let finish = self.finishing(unit, &out, &tiles);
                 match (unit.doing, tiles.first()) {
-                    (Doing::Combine, Some((.., contribution))) => match unit.is_first {
-                        true => out.copy_from(&contribution.dense()),
-                        false => combine(operator, &mut out, &contribution.dense())?,
-                    },
+                    (Doing::Combine, Some((.., contribution))) => {
+                        match unit.is_first {
+                            true => out.copy_from(&contribution.dense()),
+                            false => combine(operator, &mut out, &contribution.dense())?,
+                        }
+                        if let Some(finish) = &finish {
+                            finish.all(bench.scratch, &mut out)?;
+                        }
+                    }
                     (Doing::Combine, None) => {}
-                    _ => form.run(&mut bench, &unit.step, &mut out, unit.is_first)?,
+                    _ => form.run(&mut bench, &unit.step, &mut out, unit.is_first, finish.as_ref())?,
                 }
+                operations += finish.map_or(0.0, |finish| finish.operations());
                 Tile::Dense(out.freeze())
             }
         };
         if unit.is_last && engine.forbid_nan {
             check_numbers(&tile, engine.name(task.value), &plan.tiles(task.value), task.tile)?;
         }
-        let operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
         let old = {
             let mut state = engine.lock();
             state.report.operations += operations;
@@ -257,6 +267,20 @@ impl Job<'_, '_> {
         };
         engine.forget(old);
         Ok(())
+    }
+
+    /// What finishes the tile of a unit in place.
+    fn finishing(&self, unit: &Unit, out: &WindowMut, tiles: &[NamedTile]) -> Option<Finish<'_>> {
+        let mut own = self.graph.task(unit.task).filter(|_| !unit.then.is_empty())?;
+        let plan = self.engine.plan;
+        let step = plan.tiles(own.value).coordinates(own.tile as usize);
+        let mut finish = Finish::new(&plan.network, self.known, step);
+        for &then in &unit.then {
+            let (form, task) = (self.form(then)?, self.graph.task(then)?);
+            finish.push(form, (own.value, own.tile, out.window()), tiles.to_vec());
+            own = task;
+        }
+        Some(finish)
     }
 
     /// Room for a tile of which it is only guessed how much it takes.
@@ -287,7 +311,7 @@ impl Job<'_, '_> {
         self.reserve(id, position)?;
         let is_in_place = self.engine.lock().memory.entry(id).bytes == 0;
         if is_in_place
-            && let Some(found) = self.graph.task(task)
+            && let Some(found) = self.graph.task(self.units.fused.tail(task))
             && let Some((whole, starts, shape)) = self.engine.results.window(found.value, found.tile)
         {
             // SAFETY: every tile of a result is made by one task, and only this one has begun it.

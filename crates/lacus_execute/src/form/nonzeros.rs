@@ -181,7 +181,7 @@ impl Form {
     ) -> Result<bool, ExecuteError> {
         let sampled = self.nonzeros.as_ref().and_then(|nonzeros| nonzeros.sampled.as_ref());
         let Some((guard, product)) = sampled else { return Ok(false) };
-        product.run(bench, reads, out, is_first)?;
+        product.run(bench, reads, out, is_first, None)?;
         let mut truths = WindowMut::for_overwrite(DType::Bool, out.window().shape());
         guard.run_over(bench, reads, &mut truths, &[0, 1])?;
         let truths = truths.freeze();

@@ -3,7 +3,7 @@
 //! Labels fall into four classes: those of A and C are rows, of B and C columns, of A and B folded, of all three a batch.
 //! Of each class as many labels as go on in memory become one axis of a matrix; the others are loops around it.
 
-use super::{Bench, Elements, Reads, fill_identity, with_type};
+use super::{Bench, Elements, Finish, Reads, fill_identity, with_type};
 use crate::error::ExecuteError;
 use crate::region::{Walk, each_place, merge};
 use crate::tile::{SparseTile, Tile};
@@ -12,7 +12,7 @@ use lacus_algebra::expr::{Element, ElementNode, ReduceOp};
 use lacus_algebra::{BinaryOp, Network, Operator};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
-use lacus_tensor::kernels::multiply::multiply_add;
+use lacus_tensor::kernels::multiply::{Then, multiply_add_then};
 use lacus_tensor::kernels::semiring::fold_product;
 
 /// A product of two factors.
@@ -114,26 +114,44 @@ impl ProductForm {
         })
     }
 
+    /// One step, after which the tile is finished if there is something to finish it.
     pub(crate) fn run(
         &self,
         bench: &mut Bench<'_>,
         reads: &Reads<'_>,
         out: &mut WindowMut,
         is_first: bool,
+        finish: Option<&Finish<'_>>,
     ) -> Result<(), ExecuteError> {
+        let is_finished = self.multiply(bench, reads, out, is_first, finish)?;
+        match finish.filter(|_| !is_finished) {
+            Some(finish) => finish.all(bench.scratch, out),
+            None => Ok(()),
+        }
+    }
+
+    /// True if parts of the tile were finished as they were done.
+    fn multiply(
+        &self,
+        bench: &mut Bench<'_>,
+        reads: &Reads<'_>,
+        out: &mut WindowMut,
+        is_first: bool,
+        finish: Option<&Finish<'_>>,
+    ) -> Result<bool, ExecuteError> {
         let scale = self.scale(bench, reads)?;
         let is_sum = (self.plus, self.times) == (BinaryOp::Add, BinaryOp::Mul) && self.dtype != DType::Bool;
         if is_sum && self.run_sparse(bench, reads, out, scale.as_ref(), is_first)? {
-            return Ok(());
+            return Ok(false);
         }
         if self.rows.len().max(self.columns.len()) > 1 && !out.window().is_contiguous() {
             let mut own = WindowMut::for_overwrite(self.dtype, out.window().shape());
             if !is_first {
                 own.copy_from(out.window());
             }
-            self.run(bench, reads, &mut own, is_first)?;
+            self.multiply(bench, reads, &mut own, is_first, None)?;
             out.copy_from(own.window());
-            return Ok(());
+            return Ok(false);
         }
         let (a, b) = (self.factor(0, bench, reads)?, self.factor(1, bench, reads)?);
         let count = reads.region.counts.len();
@@ -144,6 +162,24 @@ impl ProductForm {
             fill_identity(reads.operator, out)?;
         }
         let nest = Nest::of(self, &reads.region.counts, &walks);
+        // Parts of one matrix are parts of the tile.
+        let finish = finish.filter(|_| is_sum && self.is_one_matrix() && nest.is_alone());
+        let tile = out.window().clone();
+        let mut outcome = Ok(());
+        let mut then = |at: [usize; 2], shape: [usize; 2]| {
+            if let (Some(finish), Ok(())) = (finish, &outcome) {
+                let ([row, column], [rows, columns]) = (at, shape);
+                let (mut starts, mut counts) = (vec![0; rank], vec![1; rank]);
+                for &label in &self.rows {
+                    (starts[label], counts[label]) = (row, rows);
+                }
+                for &label in &self.columns {
+                    (starts[label], counts[label]) = (column, columns);
+                }
+                // SAFETY: the kernel lends this part.
+                outcome = unsafe { finish.part(bench.scratch, &tile, &starts, &counts) };
+            }
+        };
         with_type!(self.dtype, T => {
             let one = scale.as_ref().and_then(|scale| scale.slice::<T>()).map(|scale| scale[0]);
             nest.each(|[at_a, at_b, at_c], is_first_fold| {
@@ -155,11 +191,18 @@ impl ProductForm {
                     let a: MatrixRef<'_, T> = a.0.matrix(at_a, [m, k], [s[0][0], s[2][0]]);
                     let b: MatrixRef<'_, T> = b.0.matrix(at_b, [k, n], [s[2][1], s[1][1]]);
                     let c: MatrixMut<'_, T> = out.matrix(at_c, [m, n], [s[0][2], s[1][2]]);
-                    Multiply::go(self, c, one, a, b, is_first && is_first_fold, is_sum);
+                    let is_first = is_first && is_first_fold;
+                    let then: &mut Then<'_, T> = &mut |at, part| then(at, [part.rows(), part.columns()]);
+                    Multiply::go(self, c, one, a, b, is_first, is_sum, then);
                 }
             });
         });
-        Ok(())
+        outcome.map(|()| finish.is_some())
+    }
+
+    /// Whether rows and columns are one label each, or none.
+    fn is_one_matrix(&self) -> bool {
+        self.batch.is_empty() && self.rows.len() <= 1 && self.columns.len() <= 1
     }
 
     /// What all products are multiplied by, as a single number.
@@ -342,6 +385,11 @@ impl Nest {
         nest
     }
 
+    /// Whether there are no loops around the matrix product.
+    fn is_alone(&self) -> bool {
+        self.around.0.is_empty() && self.folds.0.is_empty()
+    }
+
     fn loops(&mut self, is_fold: bool, extents: &[usize], own: &[Walk], except: Option<usize>) {
         let to = if is_fold { &mut self.folds } else { &mut self.around };
         for (at, &extent) in extents.iter().enumerate().filter(|(at, _)| Some(*at) != except) {
@@ -378,6 +426,7 @@ fn split<'e>(element: &'e Element, times: BinaryOp, parts: &mut Vec<&'e Element>
 
 /// The kernel for a type.
 trait Multiply: Copy {
+    #[allow(clippy::too_many_arguments)] // A product is all of these.
     fn go(
         form: &ProductForm,
         c: MatrixMut<'_, Self>,
@@ -386,6 +435,7 @@ trait Multiply: Copy {
         b: MatrixRef<'_, Self>,
         is_first: bool,
         is_sum: bool,
+        then: &mut Then<'_, Self>,
     );
 }
 
@@ -400,9 +450,10 @@ macro_rules! multiply {
                 b: MatrixRef<'_, $t>,
                 is_first: bool,
                 is_sum: bool,
+                then: &mut Then<'_, $t>,
             ) {
                 match is_sum {
-                    true => multiply_add(c, scale.unwrap_or($one), a, b, is_first),
+                    true => multiply_add_then(c, scale.unwrap_or($one), a, b, is_first, then),
                     false => fold_product(form.plus, form.times, c, a, b),
                 }
             }
@@ -420,6 +471,7 @@ impl Multiply for u8 {
         b: MatrixRef<'_, u8>,
         _: bool,
         _: bool,
+        _: &mut Then<'_, u8>,
     ) {
         fold_product(form.plus, form.times, c, a, b);
     }

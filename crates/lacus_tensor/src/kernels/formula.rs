@@ -148,8 +148,8 @@ impl Formula {
     ///
     /// # Safety
     /// One lane for each of [`Formula::inputs`], in their order, with elements of its type that are aligned and readable;
-    /// ramps only for integers. The places of the result are aligned, writable, differ from each other, and no input
-    /// reads them.
+    /// ramps only for integers. The places of the result are aligned, writable and differ from each other. No input reads
+    /// them, unless it is all of them, each element for its own place.
     pub unsafe fn run(
         &self,
         inputs: &[Lane],
@@ -163,6 +163,7 @@ impl Formula {
             return false;
         }
         let size = self.kind.size_bytes();
+        let is_out = |lane: &Lane| matches!(*lane, Lane::Strided { first, stride } if first == out && stride == out_stride);
         let Some(last) = self.steps.last().filter(|last| last.value == self.result) else {
             // The result is an input or a constant.
             let lane = match self.result.checked_sub(self.inputs.len()) {
@@ -171,8 +172,10 @@ impl Formula {
                     Lane::Strided { first: (&raw const self.constants[constant]).cast(), stride: 0 }
                 }
             };
-            // SAFETY: the caller's promise; constants are 8 bytes that begin with the element.
-            unsafe { lane.copy(size, 0, n, out, out_stride) };
+            if !is_out(&lane) {
+                // SAFETY: the caller's promise; constants are 8 bytes that begin with the element.
+                unsafe { lane.copy(size, 0, n, out, out_stride) };
+            }
             return false;
         };
         let slot_bytes = self.slot_bytes();
@@ -180,7 +183,8 @@ impl Formula {
         let Scratch { places, arguments, .. } = scratch;
         self.place(inputs, memory, places);
         let is_one = places[self.result].is_one;
-        let is_direct = out_stride == 1 && !is_one;
+        // What is read of the result's own places is read before they are written.
+        let is_direct = out_stride == 1 && !is_one && !inputs.iter().any(is_out);
         let mut is_zero_met = false;
         let total = if is_one { 1 } else { n };
         let piece = self.piece();

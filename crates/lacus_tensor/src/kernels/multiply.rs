@@ -23,15 +23,31 @@ use super::reduce::{Add, Mul};
 use super::vectorise::{Vectors, vectors};
 use gemm_common::Parallelism;
 
+/// What is done with each part of C as soon as all of its sums are there, and it still is in a cache: its first row and
+/// column, and the part.
+pub type Then<'a, T> = dyn FnMut([usize; 2], MatrixMut<'_, T>) + 'a;
+
 /// C = alpha·A·B if this is the first product (what C held is not read), else C += alpha·A·B. All strides will do.
 ///
 /// The order of summation depends on shapes, strides and the machine only. Panics if the shapes do not fit.
 pub fn multiply_add<T: Number>(
+    c: MatrixMut<'_, T>,
+    alpha: T,
+    a: MatrixRef<'_, T>,
+    b: MatrixRef<'_, T>,
+    is_first: bool,
+) {
+    multiply_add_then(c, alpha, a, b, is_first, &mut |_, _| {});
+}
+
+/// Like [`multiply_add`], and then something with what came out: every element is in one of the parts that `then` gets.
+pub fn multiply_add_then<T: Number>(
     mut c: MatrixMut<'_, T>,
     alpha: T,
     a: MatrixRef<'_, T>,
     b: MatrixRef<'_, T>,
     is_first: bool,
+    then: &mut Then<'_, T>,
 ) {
     assert!(
         a.columns() == b.rows() && c.rows() == a.rows() && c.columns() == b.columns(),
@@ -50,46 +66,47 @@ pub fn multiply_add<T: Number>(
         if is_first {
             c.fill(T::ZERO);
         }
-        return;
-    }
-    if c.columns() == 1 {
-        vector::multiply(a, alpha, b, c, is_first);
+    } else if c.columns() == 1 {
+        vector::multiply(a, alpha, b, c.reborrow(), is_first);
     } else if c.rows() == 1 {
-        vector::multiply(b.transposed(), alpha, a.transposed(), c.transposed(), is_first);
+        vector::multiply(b.transposed(), alpha, a.transposed(), c.reborrow().transposed(), is_first);
     } else {
-        T::multiply(c, alpha, a, b, is_first);
+        return T::multiply(c, alpha, a, b, is_first, then);
     }
+    then([0, 0], c);
 }
 
 macro_rules! by_gemm {
     ($float:ident, $library:ident) => {
         impl Multiply for $float {
             fn multiply(
-                c: MatrixMut<'_, $float>,
+                mut c: MatrixMut<'_, $float>,
                 alpha: $float,
                 a: MatrixRef<'_, $float>,
                 b: MatrixRef<'_, $float>,
                 is_first: bool,
+                then: &mut Then<'_, $float>,
             ) {
                 #[cfg(target_arch = "x86_64")]
                 if vectors() == Vectors::Avx2 {
                     // SAFETY: the machine has these.
-                    return unsafe { fused::multiply(c, alpha, a, b, is_first) };
+                    return unsafe { fused::multiply(c, alpha, a, b, is_first, then) };
                 }
                 // The micro-kernel writes columns.
                 let is_by_rows = c.column_stride().unsigned_abs() < c.row_stride().unsigned_abs();
-                let (mut c, a, b) =
-                    if is_by_rows { (c.transposed(), b.transposed(), a.transposed()) } else { (c, a, b) };
+                let all = c.reborrow();
+                let (mut all, a, b) =
+                    if is_by_rows { (all.transposed(), b.transposed(), a.transposed()) } else { (all, a, b) };
                 let beta = if is_first { 0.0 } else { 1.0 };
                 // SAFETY: the matrices promise their elements, and the shapes fit.
                 unsafe {
                     $library::gemm::$float::get_gemm_fn()(
-                        c.rows(),
-                        c.columns(),
+                        all.rows(),
+                        all.columns(),
                         a.columns(),
-                        c.as_mut_ptr(),
-                        c.column_stride(),
-                        c.row_stride(),
+                        all.as_mut_ptr(),
+                        all.column_stride(),
+                        all.row_stride(),
                         !is_first,
                         a.as_ptr(),
                         a.column_stride(),
@@ -105,6 +122,7 @@ macro_rules! by_gemm {
                         Parallelism::None,
                     );
                 }
+                then([0, 0], c);
             }
         }
     };
@@ -119,11 +137,13 @@ impl Multiply for i64 {
         a: MatrixRef<'_, i64>,
         b: MatrixRef<'_, i64>,
         is_first: bool,
+        then: &mut Then<'_, i64>,
     ) {
         if is_first {
             c.fill(0);
         }
-        fold_packed::<i64, Add, Mul>(c, alpha, a, b);
+        fold_packed::<i64, Add, Mul>(c.reborrow(), alpha, a, b);
+        then([0, 0], c);
     }
 }
 

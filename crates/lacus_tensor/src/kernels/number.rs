@@ -39,6 +39,7 @@ impl Real for f64 {}
 
 pub(crate) mod sealed {
     use crate::kernels::matrix::{MatrixMut, MatrixRef};
+    use crate::kernels::multiply::Then;
 
     /// What [`crate::Scalar`] says of the operations, without a choice at run time.
     pub trait Sealed: Copy {
@@ -154,6 +155,13 @@ pub(crate) mod sealed {
     /// Types that bring their matrix product; see `multiply`.
     pub trait Multiply: Sized {
         /// C = [C +] alpha · A · B, where no side is empty and all shapes fit.
-        fn multiply(c: MatrixMut<Self>, alpha: Self, a: MatrixRef<Self>, b: MatrixRef<Self>, is_first: bool);
+        fn multiply(
+            c: MatrixMut<Self>,
+            alpha: Self,
+            a: MatrixRef<Self>,
+            b: MatrixRef<Self>,
+            is_first: bool,
+            then: &mut Then<'_, Self>,
+        );
     }
 }

@@ -261,3 +261,31 @@ fn zero_divisors_are_told() {
     assert!(formula.apply(&[Slice::I64(&[5, 6, 7]), Slice::Ramp { start: -1, step: 1 }], &mut out));
     assert_eq!(out, [0, 0, 0]);
 }
+
+#[test]
+fn the_result_may_take_the_places_of_an_input() {
+    let mut build = FormulaBuilder::new();
+    let (x, y) = (build.input(DType::F64), build.input(DType::F64));
+    let sum = build.binary(BinaryOp::Add, x, y);
+    let product = build.binary(BinaryOp::Mul, sum, x);
+    let formula = build.finish(product);
+    let mut build = FormulaBuilder::new();
+    let same = build.input(DType::F64);
+    let identity = build.finish(same);
+    for (n, stride) in [(1, 1), (700, 1), (2_500, 1), (700, 3)] {
+        let mut x: Vec<f64> = (0..n * stride).map(|i| i as f64).collect();
+        let y: Vec<f64> = (0..n).map(|i| 0.5 * i as f64).collect();
+        let places = (0..n).map(|i| i * stride);
+        let expected: Vec<f64> = places.clone().zip(&y).map(|(at, y)| (x[at] + y) * x[at]).collect();
+        let out = x.as_mut_ptr().cast::<u8>();
+        let own = Lane::Strided { first: out, stride: stride as isize };
+        let mut scratch = Scratch::new();
+        // SAFETY: as many elements are there; the first input is the result's places.
+        unsafe {
+            let inputs = [own, Lane::contiguous(y.as_ptr().cast())];
+            assert!(!formula.run(&inputs, n, out, stride as isize, &mut scratch));
+            assert!(!identity.run(&[own], n, out, stride as isize, &mut scratch));
+        }
+        assert_eq!(places.map(|at| x[at]).collect::<Vec<_>>(), expected, "{n} elements, {stride} apart");
+    }
+}

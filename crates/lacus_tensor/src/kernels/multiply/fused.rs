@@ -6,6 +6,7 @@
 
 use crate::buffer::Buffer;
 use crate::kernels::matrix::{MatrixMut, MatrixRef};
+use crate::kernels::multiply::Then;
 use crate::kernels::number::Value;
 use crate::kernels::panels::pack;
 use std::arch::asm;
@@ -14,6 +15,7 @@ use std::arch::x86_64::{
     _mm256_loadu_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd, _mm256_set1_ps, _mm256_setzero_pd,
     _mm256_setzero_ps, _mm256_storeu_pd, _mm256_storeu_ps,
 };
+use std::ptr::NonNull;
 
 /// Rows of the block in the registers: with 3 vectors each, 12 of the 16 registers. That many are being added to at any
 /// time, as two additions can begin in each cycle and take four or five.
@@ -50,7 +52,7 @@ pub(super) trait Fused: Value {
     );
 }
 
-/// C = [C +] alpha · A · B; no side is empty.
+/// C = [C +] alpha · A · B; no side is empty. `then` gets parts of some hundred rows.
 ///
 /// # Safety
 /// The machine has AVX2 and FMA.
@@ -60,13 +62,12 @@ pub(super) unsafe fn multiply<T: Fused>(
     a: MatrixRef<'_, T>,
     b: MatrixRef<'_, T>,
     is_first: bool,
+    then: &mut Then<'_, T>,
 ) {
     let width = BLOCK_BYTES / size_of::<T>();
-    let (mut c, a, b) = if is_better_transposed(&c, width) {
-        (c.transposed(), b.transposed(), a.transposed())
-    } else {
-        (c, a, b)
-    };
+    let is_transposed = is_better_transposed(&c, width);
+    let (mut c, a, b) =
+        if is_transposed { (c.transposed(), b.transposed(), a.transposed()) } else { (c, a, b) };
     let [m, n, k] = [c.rows(), c.columns(), a.columns()];
     let [rows, columns] = [ROWS_BYTES, COLUMNS_BYTES].map(|bytes| bytes / size_of::<T>());
     // Even parts: a short one would cost as much of C as a long one.
@@ -93,6 +94,14 @@ pub(super) unsafe fn multiply<T: Fused>(
                 };
                 // SAFETY: the part is one of C, and all of it is packed.
                 unsafe { part.multiply(panels_a, panels_b, inner.len(), alpha, is_first && from == 0) };
+                if inner.end == k {
+                    // SAFETY: a part of C, which is ours, and which nobody looks at meanwhile.
+                    let done = unsafe { part.lend() };
+                    match is_transposed {
+                        false => then([from_row, from_column], done),
+                        true => then([from_column, from_row], done.transposed()),
+                    }
+                }
             }
         }
     }
@@ -119,6 +128,13 @@ struct Part<T> {
 }
 
 impl<T: Fused> Part<T> {
+    /// # Safety
+    /// It belongs to nobody else for as long as it is lent.
+    unsafe fn lend<'a>(&self) -> MatrixMut<'a, T> {
+        // SAFETY: an address within C, and the caller's promise.
+        unsafe { MatrixMut::from_raw(NonNull::new_unchecked(self.first), self.shape, self.strides) }
+    }
+
     /// # Safety
     /// The machine has AVX2 and FMA, and the part belongs to nobody else.
     unsafe fn multiply(&self, a: &[T], b: &[T], depth: usize, alpha: T, is_first: bool) {

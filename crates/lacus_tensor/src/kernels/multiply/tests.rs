@@ -62,7 +62,17 @@ fn check<T: Number>(
     let b = Case::new([k, n], layouts[1], |i, j| number(j + 3, i));
     let before = |i, j| if is_first { garbage } else { number(j, i + 7) };
     let mut c = Case::new([m, n], layouts[2], before);
+    let mut same = c.clone();
     multiply_add(c.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first);
+    let then = &mut |[row, column]: [usize; 2], mut part: MatrixMut<'_, T>| {
+        for i in 0..part.rows() {
+            for j in 0..part.columns() {
+                let sum = part.as_ref().at(i, j);
+                part.set(i, j, sum.add(number(row + i, column + j)));
+            }
+        }
+    };
+    multiply_add_then(same.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first, then);
     for i in 0..m {
         for j in 0..n {
             let mut sum = T::ZERO;
@@ -72,6 +82,12 @@ fn check<T: Number>(
             let sum = small(3).mul(sum);
             let expected = if is_first { sum } else { before(i, j).add(sum) };
             assert_eq!(c.matrix().at(i, j), expected, "({i}, {j}) of [{m}, {k}] × [{k}, {n}], {layouts:?}");
+            // Each element once, and by its own place.
+            assert_eq!(
+                same.matrix().at(i, j),
+                expected.add(number(i, j)),
+                "then, at ({i}, {j}), {layouts:?}"
+            );
         }
     }
 }
