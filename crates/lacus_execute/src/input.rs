@@ -14,6 +14,7 @@ use lacus_tensor::{DType, Element, Index, Selection, Shape, SparseTensor, Tensor
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 
 /// A tensor that a program loads.
@@ -85,6 +86,7 @@ impl<'a> InputTiles<'a> {
         inputs: &std::collections::BTreeMap<String, Input<'a>>,
         runtime: Option<Handle>,
         sparse: &Densities,
+        workers: usize,
     ) -> Result<InputTiles<'a>, ExecuteError> {
         let mut by_value = HashMap::new();
         for (slot, name) in plan.loads() {
@@ -103,7 +105,7 @@ impl<'a> InputTiles<'a> {
             };
             let density = sparse.get(&slot).copied();
             let resident = match (input, density) {
-                (Input::Sparse(tensor), Some(_)) => Some(sparse_tiles(tensor, &tiles, value.dtype)?),
+                (Input::Sparse(tensor), Some(_)) => Some(sparse_tiles(tensor, &tiles, value.dtype, workers)?),
                 _ => None,
             };
             let dtype = value.dtype;
@@ -279,36 +281,68 @@ fn sparse_tile(
     }))
 }
 
-/// All tiles of a sparse matrix in memory, each sparse or dense.
-fn sparse_tiles(tensor: &SparseTensor, tiles: &Tiles, dtype: DType) -> Result<Vec<Tile>, ExecuteError> {
-    let size = tensor.dtype().size_bytes();
-    let mut all = Vec::with_capacity(tiles.len());
-    for row in 0..tiles.counts[0] {
-        let (first, last) = tiles.range(0, row);
-        let rows = tensor.axis(0);
-        let band = rows.partition_point(|&at| at < first)..rows.partition_point(|&at| at <= last);
-        let mut values = WindowMut::for_overwrite(dtype, &[band.len()]);
-        convert_bytes(tensor.dtype(), &tensor.values()[band.start * size..band.end * size], &mut values)?;
-        let values = values.freeze();
-        let mut found: Vec<SparseTile> = Vec::with_capacity(tiles.counts[1] as usize);
-        match dtype {
-            DType::I64 => {
-                found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::I64))
+/// Nonzeros up to which one thread makes all tiles: another one would take longer to begin.
+const FEW_NONZEROS: usize = 1 << 16;
+
+/// All tiles of a sparse matrix in memory, each sparse or dense. Rows of tiles are made by as many threads as there are
+/// workers.
+fn sparse_tiles(
+    tensor: &SparseTensor,
+    tiles: &Tiles,
+    dtype: DType,
+    workers: usize,
+) -> Result<Vec<Tile>, ExecuteError> {
+    let next = AtomicU64::new(0);
+    let some = || -> Result<Vec<(u64, Vec<Tile>)>, ExecuteError> {
+        let mut own = Vec::new();
+        loop {
+            let row = next.fetch_add(1, Ordering::Relaxed);
+            if row >= tiles.counts[0] {
+                return Ok(own);
             }
-            DType::F32 => {
-                found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F32))
-            }
-            _ => found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F64)),
+            own.push((row, row_of_tiles(tensor, tiles, dtype, row)?));
         }
-        all.extend(found.into_iter().map(|tile| {
-            let places = tile.shape().iter().product::<usize>();
-            match (tile.nnz() as f64) < places as f64 * SPARSE_BELOW {
-                true => Tile::Sparse(tile),
-                false => Tile::Dense(tile.to_dense()),
-            }
-        }));
+    };
+    let threads = if tensor.nnz() > FEW_NONZEROS { workers.min(tiles.counts[0] as usize) } else { 1 };
+    let mut all = std::thread::scope(|scope| -> Result<Vec<(u64, Vec<Tile>)>, ExecuteError> {
+        let helping: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut all = some()?;
+        for other in helping {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(all)
+    })?;
+    all.sort_unstable_by_key(|(row, _)| *row);
+    Ok(all.into_iter().flat_map(|(_, tiles)| tiles).collect())
+}
+
+fn row_of_tiles(
+    tensor: &SparseTensor,
+    tiles: &Tiles,
+    dtype: DType,
+    row: u64,
+) -> Result<Vec<Tile>, ExecuteError> {
+    let size = tensor.dtype().size_bytes();
+    let (first, last) = tiles.range(0, row);
+    let rows = tensor.axis(0);
+    let band = rows.partition_point(|&at| at < first)..rows.partition_point(|&at| at <= last);
+    let mut values = WindowMut::for_overwrite(dtype, &[band.len()]);
+    convert_bytes(tensor.dtype(), &tensor.values()[band.start * size..band.end * size], &mut values)?;
+    let values = values.freeze();
+    let mut found: Vec<SparseTile> = Vec::with_capacity(tiles.counts[1] as usize);
+    match dtype {
+        DType::I64 => found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::I64)),
+        DType::F32 => found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F32)),
+        _ => found.extend(cut(tensor, band, row, tiles, &values)?.into_iter().map(SparseTile::F64)),
     }
-    Ok(all)
+    let of = |tile: SparseTile| {
+        let places = tile.shape().iter().product::<usize>();
+        match (tile.nnz() as f64) < places as f64 * SPARSE_BELOW {
+            true => Tile::Sparse(tile),
+            false => Tile::Dense(tile.to_dense()),
+        }
+    };
+    Ok(found.into_iter().map(of).collect())
 }
 
 /// A row of tiles, whose nonzeros are `band`.

@@ -263,7 +263,7 @@ pub fn run_plan(
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let workers = options.workers.unwrap_or_else(default_workers).max(1);
     let sparse = sparse_values(&plan.network, inputs)?;
-    let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse)?;
+    let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse, workers)?;
     let mut checkpoints = match (options.checkpoint_every, store.as_deref()) {
         (None, _) => None,
         (Some(_), None) => return Err(ExecuteError::NoCheckpoints),
