@@ -60,6 +60,7 @@ enum Value {
 #[derive(Default)]
 struct Finished {
     made: BTreeMap<String, Value>,
+    stored: Vec<String>,
     /// The version that the stored tensors are in.
     version: Option<u64>,
     report: Report,
@@ -115,7 +116,7 @@ async fn run(
         };
         made.insert(name, value);
     }
-    Ok(Finished { made, version, report: finished.report })
+    Ok(Finished { made, stored: finished.stored, version, report: finished.report })
 }
 
 /// Types and shapes by name.
@@ -254,7 +255,6 @@ pub(crate) fn run_program<'py>(
         };
         wanted.insert(name.clone(), target);
     }
-    let stored: Vec<String> = wanted.values().map(|target| target.name.clone()).collect();
     let cancel = Arc::new(AtomicBool::new(false));
     let mut request = Request {
         program: &program,
@@ -271,7 +271,7 @@ pub(crate) fn run_program<'py>(
     for (name, source) in &held {
         request.sources.insert(name.clone(), source.source()?);
     }
-    let done = match data.filter(|_| !stored.is_empty()) {
+    let done = match data.filter(|_| !request.targets.is_empty()) {
         Some(handle) => {
             handle.write(py, options.durable, async |table: &mut Table, options: &WriteOptions| {
                 let cancel = options.cancel.clone().unwrap_or_default();
@@ -293,7 +293,7 @@ pub(crate) fn run_program<'py>(
         };
         made.set_item(name, value)?;
     }
-    Ok((made, stored, report(py, &finished.report, finished.version)?))
+    Ok((made, finished.stored, report(py, &finished.report, finished.version)?))
 }
 
 fn hold<'py>(source: &Bound<'py, PyAny>, frozen: &mut Frozen) -> PyResult<Held<'py>> {

@@ -16,11 +16,11 @@ use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
-use crate::units::{Doing, Units, reads_one_tile_each};
+use crate::units::{Doing, Unit, Units, reads_one_tile_each};
 use crate::window::Window;
 use job::Job;
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{Known, ProgramPlan, TaskGraph};
+use lacus_algebra::{Known, ProgramPlan, TaskGraph, TaskId, TaskKind};
 use lacus_tensor::DType;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -160,7 +160,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What decides which tasks are done at one go.
-    pub(crate) fn fusing(&self) -> Fusing<'_> {
+    fn fusing(&self) -> Fusing<'_> {
         Fusing { sparse: &self.sparse, on_one_site: self.counts_moves, is_off: self.forbid_nan }
     }
 
@@ -358,9 +358,45 @@ impl<'a> Engine<'a> {
     }
 
     fn reads_ahead(&self, graph: &TaskGraph) -> bool {
-        graph.tasks().any(|task| {
-            task.kind == lacus_algebra::TaskKind::Load && self.loads.resident(task.value, task.tile).is_none()
-        })
+        graph
+            .tasks()
+            .any(|task| task.kind == TaskKind::Load && self.loads.resident(task.value, task.tile).is_none())
+    }
+
+    /// Bytes that a unit needs, if tiles take so many.
+    fn need(&self, graph: &TaskGraph, unit: &Unit, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
+        let (own, then) = unit.reads();
+        let mut of = |all: Vec<TaskId>| -> u64 { all.into_iter().map(&mut bytes).sum() };
+        let (mut need, then) = (of(own), of(then));
+        if !matches!(unit.doing, Doing::Emit(_)) {
+            let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
+            // What is put together from several tiles, or computed before it is multiplied.
+            if !self.is_plain.get(&value).copied().unwrap_or(true) {
+                need *= 2;
+            }
+            need += bytes(unit.task);
+        }
+        need + then
+    }
+
+    /// The units of a graph. Tasks are done at one go only if the tiles of all of them are not too much at once.
+    pub(crate) fn units(&self, graph: &TaskGraph) -> Result<Units, ExecuteError> {
+        let fusing = self.fusing();
+        let units = Units::of(self.plan, graph, &fusing)?;
+        let budget = self.lock().report.budget_bytes;
+        let bytes = |task: TaskId| match graph.task(task) {
+            Some(task) if task.kind == TaskKind::Load => {
+                let is_resident = self.loads.resident(task.value, task.tile).is_some();
+                if is_resident { 0 } else { self.loads.bytes(task.value, task.tile) }
+            }
+            Some(task) => self.tile_bytes(task.value, task.tile),
+            None => 0,
+        };
+        let mut fused = units.all.iter().filter(|unit| !unit.then.is_empty());
+        if fused.all(|unit| self.need(graph, unit, bytes) <= budget) {
+            return Ok(units);
+        }
+        Ok(Units::of(self.plan, graph, &Fusing { is_off: true, ..fusing })?)
     }
 
     /// Bytes that each unit needs. Fails if one needs more than there is.
@@ -369,19 +405,7 @@ impl<'a> Engine<'a> {
         let mut all = Vec::with_capacity(units.all.len());
         let (mut most, mut of) = (0, None);
         for unit in &units.all {
-            let mut inputs = unit.inputs.clone();
-            inputs.sort_unstable();
-            inputs.dedup();
-            let mut need: u64 =
-                inputs.iter().map(|&task| state.memory.entry(tiles[task as usize]).bytes).sum();
-            if !matches!(unit.doing, Doing::Emit(_)) {
-                let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
-                // What is put together from several tiles, or computed before it is multiplied.
-                if !self.is_plain.get(&value).copied().unwrap_or(true) {
-                    need *= 2;
-                }
-                need += state.memory.entry(tiles[unit.task as usize]).bytes;
-            }
+            let need = self.need(graph, unit, |task| state.memory.entry(tiles[task as usize]).bytes);
             if need > most {
                 (most, of) = (need, Some(unit.task));
             }

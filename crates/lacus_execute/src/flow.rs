@@ -283,7 +283,7 @@ impl<'e, 'a> Flow<'e, 'a> {
             Some(found) => Arc::clone(found),
             None => {
                 let graph = TaskGraph::of_part(plan, part, known)?;
-                let units = Units::of(plan, &graph, &self.engine.fusing())?;
+                let units = self.engine.units(&graph)?;
                 let made = Arc::new((graph, units));
                 if self.depth > 0 && !depends_on_counters(plan, part) {
                     self.graphs.insert(place, Arc::clone(&made));

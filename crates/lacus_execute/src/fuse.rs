@@ -14,8 +14,7 @@ use lacus_algebra::{BinaryOp, Made, Operator, ProgramPlan, TaskGraph, TaskId, Ta
 use lacus_tensor::DType;
 use std::collections::HashMap;
 
-/// Tiles that the formulas of a unit may read, apart from their own. Those are in memory beside what the unit reads itself,
-/// for which budgets have room, see `tiles_at_once`.
+/// Tiles that the formulas of a unit may read, apart from their own: they are in memory beside what the unit reads itself.
 const MOST_TILES: usize = 6;
 
 /// What decides which tasks may be fused.
@@ -32,15 +31,17 @@ pub(crate) struct Fusing<'a> {
 pub(crate) struct Fused {
     /// For each task the formula that takes its tile over, or itself.
     next: Vec<TaskId>,
-    /// For each task the one whose tile it takes over, or itself.
-    before: Vec<TaskId>,
+    /// For each task the first of those that it is done with: the one whose units they are.
+    heads: Vec<TaskId>,
+    /// For each task the last of them: the one that leaves the tile behind.
+    tails: Vec<TaskId>,
 }
 
 impl Fused {
     /// Finds them.
     pub(crate) fn of(plan: &ProgramPlan, graph: &TaskGraph, how: &Fusing<'_>) -> Fused {
         let own: Vec<TaskId> = (0..graph.len() as TaskId).collect();
-        let mut fused = Fused { next: own.clone(), before: own };
+        let mut fused = Fused { next: own.clone(), heads: own.clone(), tails: own };
         if how.is_off {
             return fused;
         }
@@ -82,18 +83,22 @@ impl Fused {
             if count <= MOST_TILES {
                 tiles[id] = count;
                 fused.next[input as usize] = id as TaskId;
-                fused.before[id] = input;
+                fused.heads[id] = fused.heads[input as usize];
             }
+        }
+        // Tasks come after what they read.
+        for id in (0..graph.len()).rev() {
+            fused.tails[id] = match fused.next[id] as usize {
+                next if next == id => id as TaskId,
+                next => fused.tails[next],
+            };
         }
         fused
     }
 
-    /// The first of those that a task is done with.
-    pub(crate) fn head(&self, mut task: TaskId) -> TaskId {
-        while self.before[task as usize] != task {
-            task = self.before[task as usize];
-        }
-        task
+    /// The first of those that a task is done with: itself, for most.
+    pub(crate) fn head(&self, task: TaskId) -> TaskId {
+        self.heads[task as usize]
     }
 
     /// Those that are done after a task in the same place, in their order.
@@ -109,16 +114,23 @@ impl Fused {
 
     /// The task that leaves behind what is made where another one began: itself, for most.
     pub(crate) fn tail(&self, task: TaskId) -> TaskId {
-        self.after(task).last().copied().unwrap_or(task)
+        self.tails[task as usize]
     }
 }
 
 /// Whether a value is a formula of another one, element by element, that can be put in its place.
 fn is_finished_by(plan: &ProgramPlan, from: Slot, to: Slot, sparse: &Densities) -> bool {
     let network = &plan.network;
-    let Made::Operator(at) = network.value(to).made else { return false };
-    let operator = &network.operators[at];
+    let made_by = |slot: Slot| match network.value(slot).made {
+        Made::Operator(at) => Some(&network.operators[at]),
+        _ => None,
+    };
+    let (Some(operator), Some(maker)) = (made_by(to), made_by(from)) else { return false };
     let is_dense = |slot: Slot| !sparse.contains_key(&slot);
+    // A formula is made part by part, and would make what it reads dense for each of them.
+    if maker.fold.is_none() && !maker.reads.iter().all(|read| is_dense(read.value)) {
+        return false;
+    }
     let dims = &network.value(to).dims;
     operator.fold.is_none()
         && network.value(from).dtype == network.value(to).dtype

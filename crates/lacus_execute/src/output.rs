@@ -14,6 +14,7 @@ use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Handle;
 
 /// A result that goes back to the caller.
@@ -75,6 +76,10 @@ struct Saved {
     dtype: DType,
     /// The name in the dataset.
     stored_as: Option<String>,
+    /// Whether it is certain that the program saves it.
+    is_made: AtomicBool,
+    /// Whether there is room in the dataset for its tiles.
+    is_begun: AtomicBool,
 }
 
 impl<'a, 't> ResultTiles<'a, 't> {
@@ -103,7 +108,9 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let is_whole = kept.contains(&(name.clone(), *slot));
             let shape: Vec<usize> = value.dims.iter().map(|&n| n as usize).collect();
             let bytes = bytes_of_value(&plan.network, *slot);
-            let next = made_in_last_round(plan, *slot);
+            let is_at_end = plan.network.flow.contains(&FlowNode::Save(*slot, name.clone()));
+            // What is saved within the loop is what it was before the loop made it anew.
+            let next = made_in_last_round(plan, *slot).filter(|_| is_at_end);
             let is_long = takes_long(plan, next.unwrap_or(*slot));
             let whole = is_whole.then(|| match is_long && bytes >= WHOLE_BYTES {
                 true => WindowMut::populated(value.dtype, &shape, workers).freeze(),
@@ -122,7 +129,18 @@ impl<'a, 't> ResultTiles<'a, 't> {
             }
             let stored_as = target.map(|target| target.name.clone());
             let sparse = is_sparse.then(|| Mutex::new(BTreeMap::new()));
-            by_name.insert(name.clone(), Saved { tiles, whole, sparse, dtype: value.dtype, stored_as });
+            // A loop that saves may have no rounds.
+            let is_made = AtomicBool::new(is_at_end || tiles.is_empty());
+            let saved = Saved {
+                tiles,
+                whole,
+                sparse,
+                dtype: value.dtype,
+                stored_as,
+                is_made,
+                is_begun: false.into(),
+            };
+            by_name.insert(name.clone(), saved);
         }
         let names = all.into_iter().map(|(name, slot)| (slot, name)).collect();
         Ok(ResultTiles { by_name, in_place, in_last_round, names, store: store.map(Mutex::new), runtime })
@@ -153,34 +171,42 @@ impl<'a, 't> ResultTiles<'a, 't> {
         runtime.block_on(work).map_err(stored)
     }
 
-    /// Makes room in the dataset for what is stored tile by tile.
-    pub(crate) fn begin(&self, plan: &ProgramPlan) -> Result<(), ExecuteError> {
+    /// Makes room in the dataset for what is certain to be stored tile by tile: what cannot be is known at once.
+    pub(crate) fn begin(&self) -> Result<(), ExecuteError> {
         let Some(store) = &self.store else { return Ok(()) };
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
-        let Store { table, options, targets } = &mut **store;
-        let all = plan.network.saves();
-        for (name, saved) in
-            self.by_name.iter().filter(|(_, saved)| saved.whole.is_none() && saved.sparse.is_none())
-        {
-            let (Some((_, slot)), Some(target)) =
-                (all.iter().rev().find(|(other, _)| other == name), targets.get(name))
-            else {
-                continue;
-            };
-            if table.contains(&target.name) {
-                self.block(table.remove(&[&target.name], options))?;
+        for (name, saved) in &self.by_name {
+            if saved.whole.is_none() && saved.sparse.is_none() && saved.is_made.load(Ordering::Relaxed) {
+                self.begin_one(name, saved, &mut store)?;
             }
-            let mut wish = target.wish.clone();
-            if wish.chunk_shape.is_none() && wish.chunk_rank.is_none() {
-                wish.chunk_shape = Some(saved.tiles.blocks.clone());
-            }
-            let value = plan.network.value(*slot);
-            let shape = Shape::new(value.dims.clone())?;
-            let made =
-                table.create_array(&target.name, value.dtype, shape, &wish, target.metadata.clone(), options);
-            self.block(made)?;
         }
         Ok(())
+    }
+
+    /// Makes room in the dataset for a result, once.
+    fn begin_one(&self, name: &str, saved: &Saved, store: &mut Store<'t>) -> Result<(), ExecuteError> {
+        let Store { table, options, targets } = store;
+        let Some(target) = targets.get(name) else { return Ok(()) };
+        if saved.is_begun.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        if table.contains(&target.name) {
+            self.block(table.remove(&[&target.name], options))?;
+        }
+        let mut wish = target.wish.clone();
+        if wish.chunk_shape.is_none() && wish.chunk_rank.is_none() {
+            wish.chunk_shape = Some(saved.tiles.blocks.clone());
+        }
+        let shape = Shape::new(saved.tiles.dims.clone())?;
+        let metadata = target.metadata.clone();
+        self.block(table.create_array(&target.name, saved.dtype, shape, &wish, metadata, options))?;
+        Ok(())
+    }
+
+    /// The names in the dataset of what was stored.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        let all = self.by_name.values().filter(|saved| saved.is_made.load(Ordering::Relaxed));
+        all.filter_map(|saved| saved.stored_as.clone()).collect()
     }
 
     /// Stores what was put together, and hands out the rest.
@@ -189,6 +215,9 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let mut made = BTreeMap::new();
         let mut puts = Vec::new();
         for (name, saved) in by_name {
+            if !saved.is_made.into_inner() {
+                continue;
+            }
             let value = match (saved.whole, saved.sparse) {
                 (Some(whole), _) => Made::Dense(whole),
                 (None, Some(tiles)) => {
@@ -291,6 +320,7 @@ impl Results for ResultTiles<'_, '_> {
 
     fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
         let Some(saved) = self.by_name.get(name) else { return Ok(0) };
+        saved.is_made.store(true, Ordering::Relaxed);
         let (starts, shape) = bounds(&saved.tiles, tile);
         if let Some(sparse) = &saved.sparse {
             let kept = match found {
@@ -309,13 +339,14 @@ impl Results for ResultTiles<'_, '_> {
             }
             return Ok(0);
         }
-        let (Some(store), Some(name)) = (&self.store, &saved.stored_as) else { return Ok(0) };
+        let (Some(store), Some(stored_as)) = (&self.store, &saved.stored_as) else { return Ok(0) };
         let dense = dense.into_owned().into_contiguous();
         let Some(tensor) = dense.as_tensor() else { return Ok(0) };
         let indices = slices(&starts, &shape);
         let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
+        self.begin_one(name, saved, &mut store)?;
         let Store { table, options, .. } = &mut **store;
-        self.block(table.write_region(name, &indices, tensor, options))?;
+        self.block(table.write_region(stored_as, &indices, tensor, options))?;
         Ok(dense.size_bytes())
     }
 }

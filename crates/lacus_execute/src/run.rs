@@ -93,6 +93,8 @@ fn with_pool(tiles: u64) -> u64 {
 pub struct Finished {
     /// What goes back to the caller, by the name it was saved as.
     pub made: BTreeMap<String, Made>,
+    /// The names in the dataset of what was stored: not of what only a loop saves that had no rounds.
+    pub stored: Vec<String>,
     /// What it took.
     pub report: Report,
     /// What fixes the bits of the results.
@@ -186,7 +188,6 @@ pub async fn run_into(
     if is_ours {
         table.begin().map_err(stored)?;
     }
-    let names: Vec<String> = targets.values().map(|target| target.name.clone()).collect();
     let mut store = Store { table, options: write, targets };
     let done = aside(|| run(program, inputs, Some(&mut store), options));
     let Store { table, .. } = store;
@@ -206,7 +207,7 @@ pub async fn run_into(
     if !is_ours {
         return Ok((finished, None));
     }
-    let detail = json!({"tensors": names});
+    let detail = json!({"tensors": finished.stored});
     let version = table.finish("RUN", detail, None, write).await.map_err(stored)?;
     Ok((finished, Some(version)))
 }
@@ -275,7 +276,7 @@ pub fn run_plan(
     let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers)?;
     let fixed = results.bytes() + pooled(budget, results.bytes());
     let left = budget - fixed;
-    results.begin(plan)?;
+    results.begin()?;
     let report = {
         let spill = Spill::new(options.spill.as_deref());
         let mut engine = Engine::new(plan, &loads, &results, workers, left, spill, sparse);
@@ -306,12 +307,12 @@ pub fn run_plan(
     if let Some(watch) = &options.watch {
         watch(&report);
     }
-    let fixed_by = fixed_by(plan);
+    let (fixed_by, stored) = (fixed_by(plan), results.stored());
     let made = results.finish()?;
     if let (Some(checkpoints), Some(store)) = (checkpoints, store) {
         checkpoints.discard(store)?;
     }
-    Ok(Finished { made, report, fixed_by })
+    Ok(Finished { made, stored, report, fixed_by })
 }
 
 /// Loops are not written down.

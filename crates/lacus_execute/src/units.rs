@@ -42,8 +42,23 @@ pub(crate) struct Unit {
     pub(crate) step: Vec<u64>,
     /// The tasks whose tiles it reads.
     pub(crate) inputs: Vec<TaskId>,
-    /// Formulas that finish the tile in place, see [`Fused`]. What they read is among the inputs.
+    /// Formulas that finish the tile in place, see [`Fused`]. The last of the inputs are what they read.
     pub(crate) then: Vec<TaskId>,
+    pub(crate) read_by_then: usize,
+}
+
+impl Unit {
+    /// What it reads by itself, and what the formulas that finish it read: each tile once.
+    pub(crate) fn reads(&self) -> (Vec<TaskId>, Vec<TaskId>) {
+        let (own, then) = self.inputs.split_at(self.inputs.len() - self.read_by_then);
+        let (mut own, mut then) = (own.to_vec(), then.to_vec());
+        own.sort_unstable();
+        own.dedup();
+        then.sort_unstable();
+        then.dedup();
+        then.retain(|task| own.binary_search(task).is_err());
+        (own, then)
+    }
 }
 
 /// The units of a graph in order, and what they wait for.
@@ -131,6 +146,7 @@ impl Units {
                         step: Vec::new(),
                         inputs: vec![task],
                         then: Vec::new(),
+                        read_by_then: 0,
                     });
                 }
             }
@@ -241,7 +257,9 @@ impl Builder<'_> {
         for then in self.units.fused.after(id) {
             self.is_begun[then as usize] = true;
             if let Some(task) = self.graph.task(then) {
+                let before = last.inputs.len();
                 last.inputs.extend(task.inputs.iter().filter(|&&input| input != own));
+                last.read_by_then += last.inputs.len() - before;
             }
             last.then.push(then);
             own = then;
@@ -257,6 +275,7 @@ impl Builder<'_> {
             step,
             inputs,
             then: Vec::new(),
+            read_by_then: 0,
         };
         let mut all = match task.kind {
             TaskKind::Load | TaskKind::Given => Vec::new(),
@@ -309,6 +328,7 @@ impl Builder<'_> {
                 step,
                 inputs,
                 then: Vec::new(),
+                read_by_then: 0,
             });
         }
         if all.is_empty() {
@@ -322,6 +342,7 @@ impl Builder<'_> {
                 step,
                 inputs: Vec::new(),
                 then: Vec::new(),
+                read_by_then: 0,
             });
         }
         all

@@ -1,8 +1,8 @@
 //! Windows into memory that several tasks share: the only file of this crate that handles pointers.
 //!
 //! ```text
-//! result of the caller  ┌──────┬──────┐     every tile is written by one task, then read by any number of them;
-//!                       │ tile │ tile │     the graph says which task that is, so no two ever write the same
+//! result of the caller  ┌──────┬──────┐     every tile is written by one task at a time, then read by any number of
+//!                       │ tile │ tile │     them; the graph says which that is, so no two ever write the same
 //!                       └──────┴──────┘
 //! ```
 

@@ -68,7 +68,7 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure>
         (error, _) => stopped(error),
     })?;
     drop(bar);
-    report(context, &table, &names, &finished.report, version)
+    report(context, &table, &finished.stored, &finished.report, version)
 }
 
 /// Opens the files of `--input`, by name.

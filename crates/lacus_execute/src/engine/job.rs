@@ -7,8 +7,7 @@ use crate::memory::{Place, Room, TileId};
 use crate::tile::Tile;
 use crate::units::{Doing, Unit, Units};
 use crate::window::WindowMut;
-use lacus_algebra::expr::Slot;
-use lacus_algebra::{Known, TaskGraph, TaskId};
+use lacus_algebra::{Known, Task, TaskGraph, TaskId};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,9 +30,16 @@ pub(super) struct Job<'e, 'a> {
 impl Job<'_, '_> {
     /// Operations of all units, and of the largest of them.
     pub(super) fn operations(&self) -> (f64, f64) {
-        let of = |unit: &Unit| match (unit.doing, self.form(unit.task)) {
-            (Doing::Apply | Doing::Accumulate, Some(form)) => form.operations(&unit.step),
-            _ => 0.0,
+        let of = |unit: &Unit| {
+            let own = match (unit.doing, self.form(unit.task)) {
+                (Doing::Apply | Doing::Accumulate, Some(form)) => form.operations(&unit.step),
+                _ => 0.0,
+            };
+            let then = unit.then.iter().map(|&then| match (self.form(then), self.graph.task(then)) {
+                (Some(form), Some(task)) => form.operations(&self.coordinates(&task)),
+                _ => 0.0,
+            });
+            own + then.sum::<f64>()
         };
         self.units.all.iter().map(of).fold((0.0, 0.0), |(all, most), own| (all + own, own.max(most)))
     }
@@ -43,18 +49,20 @@ impl Job<'_, '_> {
         self.graph.task(task).and_then(|task| self.engine.forms.get(&task.value))
     }
 
+    /// Where the tile of a task is.
+    fn coordinates(&self, task: &Task<'_>) -> Vec<u64> {
+        self.engine.plan.tiles(task.value).coordinates(task.tile as usize)
+    }
+
     /// What a worker does.
     pub(super) fn work(&self) {
         let mut scratch = Scratch::new();
         while let Some(unit) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
             let done = done.unwrap_or_else(|panic| Err(panicked(&*panic)));
-            let done = done.map_err(|error| {
-                let task = self.units.fused.tail(self.units.all[unit as usize].task);
-                let task = self.graph.task(task);
-                let (value, tile) = task.map_or((Slot(0), 0), |task| (task.value, task.tile));
-                let coordinates = self.engine.plan.tiles(value).coordinates(tile as usize);
-                error.in_tile(self.engine.name(value), coordinates)
+            let done = done.map_err(|error| match self.graph.task(self.units.all[unit as usize].task) {
+                Some(task) => error.in_tile(self.engine.name(task.value), self.coordinates(&task)),
+                None => error,
             });
             self.finish(unit, done);
             if self.is_alone {
@@ -239,7 +247,7 @@ impl Job<'_, '_> {
                         unsafe { WindowMut::resume(dense) }
                     }
                 };
-                let finish = self.finishing(unit, &out, &tiles);
+                let finish = self.finishing(unit, &out, &tiles)?;
                 match (unit.doing, tiles.first()) {
                     (Doing::Combine, Some((.., contribution))) => {
                         match unit.is_first {
@@ -270,17 +278,24 @@ impl Job<'_, '_> {
     }
 
     /// What finishes the tile of a unit in place.
-    fn finishing(&self, unit: &Unit, out: &WindowMut, tiles: &[NamedTile]) -> Option<Finish<'_>> {
-        let mut own = self.graph.task(unit.task).filter(|_| !unit.then.is_empty())?;
-        let plan = self.engine.plan;
-        let step = plan.tiles(own.value).coordinates(own.tile as usize);
-        let mut finish = Finish::new(&plan.network, self.known, step);
+    fn finishing(
+        &self,
+        unit: &Unit,
+        out: &WindowMut,
+        tiles: &[NamedTile],
+    ) -> Result<Option<Finish<'_>>, ExecuteError> {
+        let Some(mut own) = self.graph.task(unit.task).filter(|_| !unit.then.is_empty()) else {
+            return Ok(None);
+        };
+        let mut finish = Finish::new(&self.engine.plan.network, self.known, self.coordinates(&own));
         for &then in &unit.then {
-            let (form, task) = (self.form(then)?, self.graph.task(then)?);
+            let (Some(form), Some(task)) = (self.form(then), self.graph.task(then)) else {
+                return Err(ExecuteError::Internal { what: format!("task {then} is not there") });
+            };
             finish.push(form, (own.value, own.tile, out.window()), tiles.to_vec());
             own = task;
         }
-        Some(finish)
+        Ok(Some(finish))
     }
 
     /// Room for a tile of which it is only guessed how much it takes.

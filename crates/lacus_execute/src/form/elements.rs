@@ -202,7 +202,8 @@ impl Elements {
                 None => Lane::Ramp { start: places[input], step: steps[input] },
             });
         }
-        // SAFETY: lanes are of the types that the formula was built with, and within their windows.
+        // SAFETY: lanes are of the types that the formula was built with, and within their windows; one that is in the memory
+        // of the result is a tile that is finished in place, element by element.
         unsafe { self.formula.run(lanes, n, out, out_stride, scratch) }
     }
 

@@ -50,11 +50,29 @@ impl<'a> Finish<'a> {
         self.formulas.iter().map(|(form, _)| form.operations(&self.step)).sum()
     }
 
-    /// Finishes the part of a tile that begins there, from its first element on, and has such a shape.
+    /// Finishes a part of a tile, which begins there and has such a shape, by parts that stay in a near cache.
     ///
     /// # Safety
     /// Nobody else reads or writes this part meanwhile.
     pub(super) unsafe fn part(
+        &self,
+        scratch: &mut Scratch,
+        tile: &Window,
+        starts: &[usize],
+        shape: &[usize],
+    ) -> Result<(), ExecuteError> {
+        each_part(shape, |from, shape| {
+            let starts: Vec<usize> = starts.iter().zip(from).map(|(start, from)| start + from).collect();
+            // SAFETY: a part of the caller's.
+            unsafe { self.one(scratch, tile, &starts, shape) }
+        })
+    }
+
+    /// The same at once.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn one(
         &self,
         scratch: &mut Scratch,
         tile: &Window,
@@ -69,7 +87,8 @@ impl<'a> Finish<'a> {
             let reads = Reads { form, operator, region: &region };
             let mut bench =
                 Bench { network: self.network, known: self.known, tiles, scratch: &mut *scratch, threads: 1 };
-            // SAFETY: the caller's promise; what the formula reads of it, it reads before it writes there.
+            // SAFETY: the caller's promise. The formula itself reads this part, each element before it writes it: the lanes
+            // of the two are the same.
             let mut out = unsafe { WindowMut::within(tile, starts, shape) };
             elements.run_into(&mut bench, &reads, &mut out)?;
         }
@@ -82,10 +101,8 @@ impl<'a> Finish<'a> {
             return Ok(());
         }
         let tile = out.window().clone();
-        each_part(tile.shape(), |starts, shape| {
-            // SAFETY: the tile is borrowed exclusively.
-            unsafe { self.part(scratch, &tile, starts, shape) }
-        })
+        // SAFETY: the tile is borrowed exclusively.
+        unsafe { self.part(scratch, &tile, &vec![0; tile.shape().len()], tile.shape()) }
     }
 }
 

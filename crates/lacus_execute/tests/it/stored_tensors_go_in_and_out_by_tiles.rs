@@ -250,3 +250,32 @@ fn bits_do_not_depend_on_where_tiles_lie() {
         }
     }
 }
+
+#[test]
+fn what_only_a_loop_saves_is_stored_if_it_has_rounds() {
+    let text = "A = load(\"A\")
+        for t in 0..ROUNDS { A = A * 2
+            save(A, \"twice\") }
+        save(A, \"A2\")";
+    for memory_bytes in [None, Some(60_000)] {
+        for rounds in [0, 2] {
+            let place = Place::new();
+            let (a, before) = (random(&[60, 50], 1), random(&[7], 2));
+            place.put("A", &a, None);
+            place.put("twice", &before, None);
+            let options = RunOptions { memory_bytes, spill: Some(place.spill()), ..options(16) };
+            let text = text.replace("ROUNDS", &rounds.to_string());
+            let (done, _) = place.run(&text, &["twice", "A2"], &options).unwrap();
+            let names: &[&str] = if rounds == 0 { &["A2"] } else { &["A2", "twice"] };
+            assert_eq!(done.stored, names);
+            let times = |by: f64| -> Vec<u8> {
+                let all = a.bytes().as_chunks::<8>().0.iter();
+                all.flat_map(|x| (f64::from_le_bytes(*x) * by).to_le_bytes()).collect()
+            };
+            let (twice, product) =
+                if rounds == 0 { (before.bytes().to_vec(), 1.0) } else { (times(4.0), 4.0) };
+            assert_eq!(place.get("twice"), twice, "{rounds} rounds, {memory_bytes:?} bytes");
+            assert_eq!(place.get("A2"), times(product), "{rounds} rounds, {memory_bytes:?} bytes");
+        }
+    }
+}
