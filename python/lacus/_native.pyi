@@ -22,7 +22,7 @@ __all__ = [
     "decode_media",
     "delete",
     "exists",
-    "explain_program",
+    "explain_run",
     "probe_media",
     "run_program",
 ]
@@ -269,4 +269,4 @@ def run_program(
     options: Options,
 ) -> tuple[dict[str, _Array | Sparse], list[str], dict[str, Any]]: ...
 def check_program(text: str, shapes: _Shapes) -> dict[str, tuple[str, tuple[int, ...]]]: ...
-def explain_program(text: str, shapes: _Shapes, sites: int, memory: int | None) -> str: ...
+def explain_run(text: str, sources: dict[str, Any], memory: int | None, workers: int | None) -> str: ...

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _expression as ex
-from . import _native
 from ._arrays import Array
 from ._display import tensor_html
 from ._expression import Node
@@ -21,7 +20,6 @@ from ._wish import wish
 from .errors import InvalidError
 from .sparse import SparseTensor
 from .tensor import Tensor, metadata_text, quoted
-from .writer import parse_size
 
 if TYPE_CHECKING:
     from .compute import Progress
@@ -170,11 +168,12 @@ class LazyArray:
         execute(program, sources, dataset, {"r0": (name, wanted, text)}, chosen, progress)
         return Tensor(dataset, name)
 
-    def explain(self, *, memory: int | str | None = None) -> str:
-        """How it would be computed: operators, tiles, what is estimated. Nothing is computed."""
+    def explain(self, *, memory: int | str | None = None, workers: int | None = None) -> str:
+        """How :meth:`compute` would do it: steps, tiles, what stays sparse, what is done in place. Nothing is computed."""
+        from .compute import explain
+
         text, sources = written({"result": self._node})
-        shapes = {name: _kind(source) for name, source in sources.items()}
-        return _native.explain_program(text, shapes, 1, None if memory is None else parse_size(memory, "memory"))
+        return explain(text, sources, memory, workers)
 
     # Operators.
 
@@ -418,10 +417,3 @@ def _binary(name: str, a: Any, b: Any) -> LazyArray:
     if left is None or right is None:
         return NotImplemented  # type: ignore[no-any-return]
     return LazyArray._of(ex.binary(name, left, right))
-
-
-def _kind(source: Given | Stored) -> tuple[str, tuple[int, ...]]:
-    if isinstance(source, Stored):
-        info = source.dataset._native.tensor(source.name).info()
-        return info.dtype, info.shape
-    return source.dtype, tuple(source.value.shape)

@@ -149,6 +149,13 @@ def execute(
     return dressed, stored, report
 
 
+def explain(text: str, sources: Mapping[str, Given | Stored], memory: int | str | None, workers: int | None) -> str:
+    """How a program would be run."""
+    handed = {name: _handed(source) for name, source in sources.items()}
+    chosen = options(memory, workers, None, False, None, False)
+    return _native.explain_run(text, handed, chosen["memory"], chosen["workers"])
+
+
 def options(
     memory: int | str | None,
     workers: int | None,

@@ -12,10 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lacus_algebra::expr::CheckedProgram;
-use lacus_algebra::{
-    AlgebraError, ExplainOptions, Functions, Inputs, Problem, TensorType, check,
-    explain_program as explain_text, parse,
-};
+use lacus_algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
 use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, run_into};
 use lacus_layout::Wish;
 use lacus_table::{Table, TableError, WriteOptions};
@@ -384,21 +381,30 @@ pub(crate) fn check_program<'py>(
     saves(&program).into_iter().map(kind).collect()
 }
 
-/// How a program would be run on so many sites, for people.
+/// How a program would be run here on these sources (as for `run_program`), for people.
 #[pyfunction]
-pub(crate) fn explain_program(
-    py: Python<'_>,
+pub(crate) fn explain_run<'py>(
+    py: Python<'py>,
     text: &str,
-    shapes: Shapes,
-    sites: u64,
+    sources: HashMap<String, Bound<'py, PyAny>>,
     memory: Option<u64>,
+    workers: Option<usize>,
 ) -> PyResult<String> {
-    let mut types = BTreeMap::new();
-    for (name, (dtype_name, dims)) in shapes {
-        let checked = shape(py, dims)?;
-        types.insert(name, TensorType { dtype: dtype(py, &dtype_name)?, dims: checked.dims().to_vec() });
+    let mut frozen = Frozen::default();
+    let mut held = BTreeMap::new();
+    let mut types = Inputs::new();
+    for (name, source) in sources {
+        let source = hold(&source, &mut frozen)?;
+        let (dtype, shape) = source.kind()?;
+        types = types.with(&name, dtype, shape);
+        held.insert(name, source);
     }
-    let options = ExplainOptions { shapes: types, sites, memory_bytes: memory, ..ExplainOptions::default() };
-    let explained = py.detach(|| explain_text(text, &options).map(|explanation| explanation.to_text()));
-    explained.map_err(|error| raise_algebra(py, &error))
+    let program = checked(py, text, &types).map_err(|error| raise_algebra(py, &error))?;
+    let mut inputs = BTreeMap::new();
+    for (name, source) in &held {
+        inputs.insert(name.clone(), source.source()?);
+    }
+    let options = RunOptions { memory_bytes: memory, workers, ..RunOptions::default() };
+    let explained = py.detach(|| lacus_execute::explain_run(&program, &inputs, &options));
+    explained.map_err(|failure| raised(py, &failure))
 }

@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::array::Memory;
     #[pymodule_export]
-    use crate::compute::{check_program, explain_program, run_program};
+    use crate::compute::{check_program, explain_run, run_program};
     #[pymodule_export]
     use crate::dataset::{Dataset, delete, exists};
     #[pymodule_export]

@@ -101,6 +101,11 @@ impl Fused {
         self.heads[task as usize]
     }
 
+    /// Tasks, each with the formula that takes its tile over.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> {
+        (0..).zip(self.next.iter().copied()).filter(|(task, next)| task != next)
+    }
+
     /// Those that are done after a task in the same place, in their order.
     pub(crate) fn after(&self, task: TaskId) -> Vec<TaskId> {
         let mut all = Vec::new();

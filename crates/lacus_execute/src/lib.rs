@@ -45,8 +45,11 @@ mod checkpoint;
 
 mod run;
 
+mod explain;
+
 pub use engine::Watch;
 pub use error::ExecuteError;
+pub use explain::explain_run;
 pub use input::Input;
 pub use limits::{default_memory_bytes, default_workers};
 pub use output::{Made, Store, Target};

@@ -157,7 +157,10 @@ fn plan_for(
 }
 
 /// The values that can stay sparse.
-fn sparse_values(network: &Network, inputs: &BTreeMap<String, Input<'_>>) -> Result<Densities, ExecuteError> {
+pub(crate) fn sparse_values(
+    network: &Network,
+    inputs: &BTreeMap<String, Input<'_>>,
+) -> Result<Densities, ExecuteError> {
     let mut nonzeros: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, input) in inputs {
         if let (.., Some(nnz)) = input.describe()? {
