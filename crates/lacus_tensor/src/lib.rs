@@ -35,6 +35,8 @@ mod dtype;
 mod shape;
 
 mod op;
+
+mod function;
 mod scalar;
 
 mod buffer;

@@ -1,6 +1,7 @@
 //! Single elements: what the operations on them mean.
 
 use crate::dtype::DType;
+use crate::function::Function;
 use crate::op::{BinaryOp, UnaryOp};
 use std::fmt;
 
@@ -182,15 +183,15 @@ macro_rules! float_ops {
         fn $unary(op: UnaryOp, x: $float) -> $float {
             match op {
                 UnaryOp::Neg => -x,
-                UnaryOp::Exp => x.exp(),
-                UnaryOp::Log => x.ln(),
+                UnaryOp::Exp => Function::exp(x),
+                UnaryOp::Log => Function::log(x),
                 UnaryOp::Sqrt => x.sqrt(),
                 UnaryOp::Abs => x.abs(),
                 // numpy's: zero stays zero, and NaN stays NaN.
                 UnaryOp::Sign if x == 0.0 => 0.0,
                 UnaryOp::Sign => x.signum(),
-                UnaryOp::Tanh => x.tanh(),
-                UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+                UnaryOp::Tanh => Function::tanh(x),
+                UnaryOp::Sigmoid => Function::sigmoid(x),
                 UnaryOp::Relu if x < 0.0 => 0.0,
                 UnaryOp::Relu | UnaryOp::Not => x,
             }
@@ -207,7 +208,7 @@ macro_rules! float_ops {
                     let rest = a % b;
                     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
                 }
-                BinaryOp::Pow => a.powf(b),
+                BinaryOp::Pow => Function::pow(a, b),
                 BinaryOp::Min if a.is_nan() || a < b => a,
                 BinaryOp::Max if a.is_nan() || a > b => a,
                 _ => b,

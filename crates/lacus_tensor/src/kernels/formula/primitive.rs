@@ -2,6 +2,7 @@
 //! are runs or single elements, and for the vectors of several machines.
 
 use super::Kind;
+use crate::function::Function;
 use crate::kernels::number::{Value, sealed::Sealed};
 use crate::kernels::vectorise::{Vectors, vectors};
 use crate::op::{BinaryOp, UnaryOp};
@@ -358,7 +359,7 @@ truth!(i64, f32, f64);
 
 /// The operations, by their names in [`UnaryOp`] and [`BinaryOp`].
 mod ops {
-    use super::{Op1, Op2, Sealed};
+    use super::{Function, Op1, Op2, Sealed};
 
     macro_rules! op1 {
         ($($name:ident { $($t:ty)* => |$x:ident| $body:expr })*) => {$($(
@@ -381,15 +382,15 @@ mod ops {
         Neg { f32 f64 => |x| -x }
         Neg { i64 => |x| x.wrapping_neg() }
         Not { u8 => |x| u8::from(x == 0) }
-        Exp { f32 f64 => |x| x.exp() }
-        Log { f32 f64 => |x| x.ln() }
+        Exp { f32 f64 => |x| Function::exp(x) }
+        Log { f32 f64 => |x| Function::log(x) }
         Sqrt { f32 f64 => |x| x.sqrt() }
         Abs { f32 f64 => |x| x.abs() }
         Abs { i64 => |x| x.wrapping_abs() }
         Sign { f32 f64 => |x| if x == 0.0 { 0.0 } else { x.signum() } }
         Sign { i64 => |x| i64::from(x > 0) - i64::from(x < 0) }
-        Tanh { f32 f64 => |x| x.tanh() }
-        Sigmoid { f32 f64 => |x| 1.0 / (1.0 + (-x).exp()) }
+        Tanh { f32 f64 => |x| Function::tanh(x) }
+        Sigmoid { f32 f64 => |x| Function::sigmoid(x) }
         Relu { f32 f64 => |x| if x < 0.0 { 0.0 } else { x } }
         Relu { i64 => |x| x.max(0) }
     }
@@ -433,7 +434,7 @@ mod ops {
             let rest = a % b;
             if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
         } }
-        Pow { f32 f64 => |a, b| a.powf(b) }
+        Pow { f32 f64 => |a, b| Function::pow(a, b) }
         Min { u8 i64 f32 f64 => |a, b| Sealed::least(a, b) }
         Max { u8 i64 f32 f64 => |a, b| Sealed::greatest(a, b) }
         And { u8 => |a, b| a & b }
