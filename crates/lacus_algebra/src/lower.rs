@@ -3,6 +3,7 @@
 //! not change is computed before it.
 
 mod factors;
+mod inlined;
 mod live;
 mod reductions;
 mod rounds;
@@ -12,7 +13,7 @@ use crate::error::{AlgebraError, Place, Problem};
 use crate::expr::{
     Affine, Axis, CheckedProgram, Comprehension, Element, ElementNode, Index, Slot, Step, StepNode, Symbol,
 };
-use crate::network::{FlowNode, Fold, Known, Made, Network, Operator, Read, Scope, Value, slots_of};
+use crate::network::{FlowNode, Fold, Known, Made, Network, Operator, Scope, Value, slots_of};
 use crate::syntax::Span;
 use lacus_tensor::BinaryOp;
 use lacus_tensor::DType;
@@ -250,12 +251,8 @@ impl Lower<'_> {
         if let Some(slot) = self.levels.iter().rev().find_map(|level| level.seen.get(&key)) {
             return Ok(*slot);
         }
-        let guard = operator.fold.iter().filter_map(|fold| fold.guard.as_ref());
-        let parts: Vec<&Element> = guard.chain([&operator.body]).collect();
-        let level = self.level_of(&parts);
-        let mut reads = Vec::new();
-        parts.iter().for_each(|part| self.reads(part, &mut Vec::new(), &mut reads));
-        operator.reads = reads;
+        let level = self.level_of(&operator.elements());
+        operator.reads = self.network.reads(&operator);
         operator.scope = self.levels[level].scope;
         let at = self.network.operators.len();
         let slot = self.value(name, operator.body.dtype, dims, Made::Operator(at), operator.scope);
@@ -264,27 +261,6 @@ impl Lower<'_> {
         self.levels[level].nodes.push(FlowNode::Operator(at));
         self.levels[level].seen.insert(key, slot);
         Ok(slot)
-    }
-
-    fn reads(&self, element: &Element, under: &mut Vec<(Element, bool)>, all: &mut Vec<Read>) {
-        match &element.node {
-            ElementNode::Read(slot, at) => {
-                let made = &self.network.value(*slot).made;
-                let read = Read { value: *slot, at: at.clone(), under: under.clone() };
-                if !matches!(made, Made::Parameter(_) | Made::Counter(_)) && !all.contains(&read) {
-                    all.push(read);
-                }
-            }
-            ElementNode::Where(c, a, b) => {
-                self.reads(c, under, all);
-                for (part, truth) in [(a, true), (b, false)] {
-                    under.push(((**c).clone(), truth));
-                    self.reads(part, under, all);
-                    under.pop();
-                }
-            }
-            _ => element.parts().into_iter().for_each(|part| self.reads(part, under, all)),
-        }
     }
 
     fn name(&mut self, base: &str) -> String {

@@ -187,6 +187,16 @@ impl Network {
         all
     }
 
+    /// The values that there are: all but those of operators that do not run.
+    pub fn present(&self) -> Vec<Slot> {
+        let running: BTreeSet<usize> = self.running().into_iter().collect();
+        let is_there = |slot: &Slot| match self.value(*slot).made {
+            Made::Operator(at) => running.contains(&at),
+            _ => true,
+        };
+        (0..self.values.len()).map(Slot).filter(is_there).collect()
+    }
+
     /// The loops that run, outer ones first.
     pub fn looping(&self) -> Vec<usize> {
         let mut all = Vec::new();
@@ -227,6 +237,34 @@ impl Network {
     /// The scopes around a scope, itself first.
     pub fn around(&self, scope: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(scope), |&at| self.scopes[at].parent)
+    }
+
+    /// Every place where an operator reads a tensor, as its elements have it.
+    pub(crate) fn reads(&self, operator: &Operator) -> Vec<Read> {
+        let mut all = Vec::new();
+        operator.elements().into_iter().for_each(|element| self.reads_of(element, &mut Vec::new(), &mut all));
+        all
+    }
+
+    fn reads_of(&self, element: &Element, under: &mut Vec<(Element, bool)>, all: &mut Vec<Read>) {
+        match &element.node {
+            ElementNode::Read(slot, at) => {
+                let made = &self.value(*slot).made;
+                let read = Read { value: *slot, at: at.clone(), under: under.clone() };
+                if !matches!(made, Made::Parameter(_) | Made::Counter(_)) && !all.contains(&read) {
+                    all.push(read);
+                }
+            }
+            ElementNode::Where(c, a, b) => {
+                self.reads_of(c, under, all);
+                for (part, truth) in [(a, true), (b, false)] {
+                    under.push(((**c).clone(), truth));
+                    self.reads_of(part, under, all);
+                    under.pop();
+                }
+            }
+            _ => element.parts().into_iter().for_each(|part| self.reads_of(part, under, all)),
+        }
     }
 
     /// The value of a known number. `None` for what is not known, such as a number that is computed.
@@ -283,6 +321,12 @@ impl Operator {
     pub fn labels(&self) -> Vec<Axis> {
         let folded = self.fold.iter().flat_map(|fold| &fold.axes);
         self.axes.iter().chain(folded).cloned().collect()
+    }
+
+    /// What it evaluates: a condition if there is one, then the body.
+    pub(crate) fn elements(&self) -> Vec<&Element> {
+        let guard = self.fold.iter().filter_map(|fold| fold.guard.as_ref());
+        guard.chain([&self.body]).collect()
     }
 
     /// True when it pairs two or more tensors and reduces (a group-by-join in TensorPlanner's words).

@@ -3,7 +3,7 @@
 
 use crate::error::AlgebraError;
 use crate::expr::Slot;
-use crate::network::{Made, Network, Value};
+use crate::network::Network;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,17 +60,11 @@ impl Tiling {
         tile_bytes: u64,
     ) -> Result<Tiling, AlgebraError> {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-        let running = network.running();
-        let is_there = |value: &Value| match value.made {
-            Made::Operator(at) => running.contains(&at),
-            _ => true,
-        };
         let sizes: Vec<(Vec<u64>, f64)> = network
-            .values
-            .iter()
-            .enumerate()
-            .filter(|(_, value)| is_there(value) && !value.dims.is_empty() && !value.dims.contains(&0))
-            .map(|(at, value)| (value.dims.clone(), bytes(Slot(at))))
+            .present()
+            .into_iter()
+            .map(|slot| (network.value(slot).dims.clone(), bytes(slot)))
+            .filter(|(dims, _)| !dims.is_empty() && !dims.contains(&0))
             .collect();
         // What is stored of a value: less than one if it is sparse.
         let share = |slot: Slot| {
@@ -84,7 +78,7 @@ impl Tiling {
         for (dims, whole) in &sizes {
             while whole / tiles(dims, &counts) > tile_bytes as f64 && split_longest(dims, &mut counts) {}
         }
-        for at in running {
+        for at in network.running() {
             let operator = &network.operators[at];
             let labels: Vec<u64> = operator.labels().iter().map(|axis| axis.extent).collect();
             let least = operator.reads.iter().map(|read| share(read.value)).fold(1.0, f64::min);

@@ -118,6 +118,10 @@ fn plan_for(
 ) -> Result<ProgramPlan, ExecuteError> {
     let mut network = lower(program)?;
     let sparse = sparse_values(&network, inputs)?;
+    if !options.forbid_nan {
+        // What can stay sparse has kernels of its own.
+        network.inline(|part, whole| !sparse.contains_key(&part) && !sparse.contains_key(&whole));
+    }
     network
         .sample(|network, operator| Nonzeros::samples(network, operator, &|slot| sparse.contains_key(&slot)));
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
@@ -132,7 +136,7 @@ fn plan_for(
     let results = bytes_of(&network, &kept_in_memory(&network, store, budget, &sparse));
     let room = budget.saturating_sub(results).saturating_sub(pooled(budget, results));
     let at_once = tiles_at_once(&network);
-    let all = (0..network.values.len()).map(|at| bytes(Slot(at)));
+    let all = network.present().into_iter().map(bytes);
     let least = LEAST_TILE_BYTES.max((all.fold(0.0, f64::max) / MOST_TILES) as u64);
     if results > budget {
         return Err(results_alone(results.saturating_add(with_pool(least * at_once)), budget));

@@ -39,10 +39,15 @@ struct Factor {
 }
 
 impl ProductForm {
-    /// The product that an operator is; `None` for anything else.
+    /// The product that an operator is; `None` for anything else. Also if a factor is a formula of which every element is
+    /// needed once: to fold it as it is made takes no memory.
     pub(crate) fn of(network: &Network, operator: &Operator) -> Option<ProductForm> {
-        let is_guarded = operator.fold.as_ref()?.guard.is_some();
-        if is_guarded { None } else { ProductForm::within(network, operator) }
+        if operator.fold.as_ref()?.guard.is_some() {
+            return None;
+        }
+        let labels = operator.labels().len();
+        let is_needed_once = |factor: &Factor| factor.read.is_none() && factor.labels.len() == labels;
+        ProductForm::within(network, operator).filter(|product| !product.factors.iter().any(is_needed_once))
     }
 
     /// The product that a guard lets count.
