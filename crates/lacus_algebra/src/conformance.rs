@@ -9,7 +9,7 @@ use lacus_tensor::{DType, Scalar, Shape};
 use std::collections::BTreeMap;
 
 /// Programs of every kind of statement. They save what they compute; all numbers are whole, so that sums are exact.
-pub const PROGRAMS: [&str; 40] = [
+pub const PROGRAMS: [&str; 46] = [
     "C = A @ B\nsave(C, \"C\")",
     "C[i,j] = A[i,k] * B[k,j] + A[i,j]\nsave(C, \"C\")",
     "x[i] = 2 * A[i,j] * B[j,k] * v[k] + 3\nsave(x, \"x\")",
@@ -49,6 +49,12 @@ pub const PROGRAMS: [&str; 40] = [
     "x = twice(v) + 1\ny[i] = A[i,j] * twice(v[j])\nsave(x + y, \"x\")",
     "for t in 0..3 { m = 2 * t\n x = v[m] }\nsave(x, \"x\")",
     "x = zeros([0])\ny = sum(x)\nz[i] = v[i] * y\nsave(z, \"z\"); save(x, \"x\")",
+    "x = v[0:2]\nfor t in 0..3 { x = 2 * x + v[2*t : 2*t + 2] + A[t+4 : t : -2, t] }\nsave(x, \"x\")",
+    "t = 2 * A\nu = t * t - B\nsave(sum(u, 0), \"x\")",
+    "e[i,j,k] = A[i,k] * B[k,j]\nx[i,j] = e[i,j,k]\nsave(x, \"x\")",
+    "t = A % 5\nx = where(M, t - 1, v)\nsave(x, \"x\")",
+    "t = A + B\nd[i] = t[i,j] - v[i]\nu = d > 3\nsave(any(u), \"x\"); save(sum(where(u, d, 0)), \"y\")",
+    "x = v\nfor t in 0..3 { e = A * x\n y[i] = e[i,j]\n z = y % 7\n x = z - t }\nsave(x, \"x\")",
     "C = A @ B\nD = A @ B + transpose(C)\nE = C * D @ A\nsave(E, \"E\"); save(sum(E), \"s\")",
 ];
 

@@ -164,6 +164,21 @@ fn loops_must_be_able_to_end_and_keep_their_types() {
         "line 2, column 23",
     );
     fails(
+        "for t in 0..3 { x = v[2*t : 2*t + 4] }",
+        "index 2 * t:2 * t + 4 of v runs from 0 to 7, outside of axis 0 of shape [7]",
+        "line 2, column 21",
+    );
+    fails(
+        "for t in 0..3 { x = v[t : 2*t + 4] }",
+        "the number of positions in a range must be a whole number known before running",
+        "line 2, column 27",
+    );
+    fails(
+        "for t in 0..3 { x = v[t : t + 4 : 0] }",
+        "the step of a range takes a number except 0, found 0",
+        "line 2, column 27",
+    );
+    fails(
         "m = 1\nfor t in 0..2 { x = v[m]\n m = m + 1 }",
         "an index must be a sum of indices times whole numbers known before running: 'm' is a single int64",
         "line 3, column 23",

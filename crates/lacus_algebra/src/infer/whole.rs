@@ -205,27 +205,29 @@ impl Infer<'_> {
                     if let Some(from_end) = position.as_constant().filter(|&at| at < 0) {
                         position = Affine::constant(from_end.saturating_add_unsigned(old.extent));
                     }
-                    let (low, high) = self.range(&position);
-                    if low < 0 || high >= i128::from(old.extent) {
-                        let clamp = |n: i128| n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-                        let (tensor, index) = (base.to_string(), at.to_string());
-                        let problem = Problem::OutOfBounds {
-                            tensor,
-                            shape,
-                            axis,
-                            index,
-                            from: clamp(low),
-                            to: clamp(high),
-                        };
-                        return self.fail(problem, at.span);
-                    }
+                    let runs = self.range(&position);
+                    self.inside((base, &shape, axis), (at, at.span), runs)?;
                     position
                 }
                 Subscript::Range(start, stop, step) => {
-                    let (first, step, count) =
-                        self.resolve_range(old.extent, [start.as_ref(), stop.as_ref(), step.as_ref()], span)?;
+                    let bounds = [start.as_ref(), stop.as_ref(), step.as_ref()];
+                    let (first, step, count) = match self.moving_range(bounds)? {
+                        Some((first, step, count)) => {
+                            let (low, high) = self.range(&first);
+                            let last = i128::from(step) * (i128::from(count) - 1);
+                            let runs = (low.min(low + last), high.max(high + last));
+                            if count > 0 {
+                                self.inside((base, &shape, axis), (subscript, span), runs)?;
+                            }
+                            (first, step, count)
+                        }
+                        None => {
+                            let (first, step, count) = self.resolve_range(old.extent, bounds, span)?;
+                            (Affine::constant(first), step, count)
+                        }
+                    };
                     let axis = self.axis(count);
-                    let by = Affine::constant(first).plus(&Affine::index(axis.index), step);
+                    let by = first.plus(&Affine::index(axis.index), step);
                     kept.push(axis);
                     by.unwrap_or_default()
                 }
@@ -240,6 +242,57 @@ impl Infer<'_> {
         Ok(Lowered { axes: kept, body: value.body, facts: Facts::default() })
     }
 
+    /// Fails if positions along an axis are not all inside.
+    fn inside(
+        &self,
+        (base, shape, axis): (&Expr, &[u64], usize),
+        (index, span): (&dyn std::fmt::Display, Span),
+        (low, high): (i128, i128),
+    ) -> Result<(), AlgebraError> {
+        if low >= 0 && high < i128::from(shape[axis]) {
+            return Ok(());
+        }
+        let clamp = |n: i128| n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let (tensor, index, shape) = (base.to_string(), index.to_string(), shape.to_vec());
+        self.fail(
+            Problem::OutOfBounds { tensor, shape, axis, index, from: clamp(low), to: clamp(high) },
+            span,
+        )
+    }
+
+    /// First position, step and count of a range whose bounds move with counters of loops: by the same, so that there are
+    /// always as many positions. `None` if the bounds do not move.
+    fn moving_range(
+        &mut self,
+        [start, stop, step]: [Option<&Expr>; 3],
+    ) -> Result<Option<(Affine, i64, u64)>, AlgebraError> {
+        let (Some(start), Some(stop)) = (start, stop) else { return Ok(None) };
+        let (Some(first), Some(end)) = (self.try_affine(start), self.try_affine(stop)) else {
+            return Ok(None);
+        };
+        if first.as_constant().is_some() && end.as_constant().is_some() {
+            return Ok(None);
+        }
+        let Some(length) = end.plus(&first, -1).and_then(|length| length.as_constant()) else {
+            let what = "the number of positions in a range".to_owned();
+            return self.fail(Problem::NotKnown { what }, stop.span);
+        };
+        let step = self.step_of_range(step, stop.span)?;
+        let (length, by) = (i128::from(length) * i128::from(step.signum()), i128::from(step).abs());
+        Ok(Some((first, step, (length.max(0) + by - 1).div_euclid(by) as u64)))
+    }
+
+    /// The step of a range.
+    fn step_of_range(&mut self, step: Option<&Expr>, span: Span) -> Result<i64, AlgebraError> {
+        match step.map_or(Ok(1), |step| self.known(step, "the step of a range"))? {
+            0 => {
+                let (what, expected) = ("the step of a range".to_owned(), "a number except 0".to_owned());
+                self.fail(Problem::Type { what, expected, found: "0".to_owned() }, span)
+            }
+            step => Ok(step),
+        }
+    }
+
     /// First position, step and count of a range, as Python's `slice.indices`.
     fn resolve_range(
         &mut self,
@@ -247,18 +300,11 @@ impl Infer<'_> {
         bounds: [Option<&Expr>; 3],
         span: Span,
     ) -> Result<(i64, i64, u64), AlgebraError> {
-        let mut given = [None; 3];
-        for (bound, slot) in bounds.into_iter().zip(&mut given) {
-            if let Some(bound) = bound {
-                *slot = Some(self.known(bound, "a bound of a range")?);
-            }
-        }
-        let [start, stop, step] = given;
-        let (step, extent) = (step.unwrap_or(1), extent as i64);
-        if step == 0 {
-            let (what, expected) = ("the step of a range".to_owned(), "a number except 0".to_owned());
-            return self.fail(Problem::Type { what, expected, found: "0".to_owned() }, span);
-        }
+        let [start, stop, step] = bounds;
+        let mut known =
+            |bound: Option<&Expr>| bound.map(|bound| self.known(bound, "a bound of a range")).transpose();
+        let (start, stop) = (known(start)?, known(stop)?);
+        let (step, extent) = (self.step_of_range(step, span)?, extent as i64);
         let (least, most) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
         let place =
             |bound: i64| (if bound < 0 { bound.saturating_add(extent) } else { bound }).clamp(least, most);
