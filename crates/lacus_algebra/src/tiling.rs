@@ -26,6 +26,9 @@ pub struct Tiling {
     counts: Arc<BTreeMap<u64, u64>>,
 }
 
+/// Tiles are no longer than this along any axis.
+const LONGEST: u64 = 1 << 31;
+
 impl Tiling {
     /// Tiles of a given extent.
     pub fn of_block(block: u64) -> Tiling {
@@ -87,6 +90,10 @@ impl Tiling {
             let wanted = (work / WORTH_A_TASK).min(WANTED_TASKS);
             while tiles(&labels, &counts) < wanted && split_longest(&labels, &mut counts) {}
         }
+        // Columns of sparse tiles are numbers of 32 bits; dense tiles are never as long.
+        for (&extent, count) in &mut counts {
+            *count = (*count).max(extent.div_ceil(LONGEST));
+        }
         // Tiles of a matrix are dealt out evenly, to any power of two.
         counts.values_mut().filter(|count| **count > 2).for_each(|count| *count = count.next_multiple_of(4));
         let tiling = Tiling { block: u64::MAX, least: 1, counts: Arc::new(counts) };
@@ -95,7 +102,7 @@ impl Tiling {
     }
 
     fn check(&self, network: &Network) -> Result<(), AlgebraError> {
-        for value in &network.values {
+        for value in network.present().into_iter().map(|slot| network.value(slot)) {
             let found = Tiles::count(self, &value.dims);
             if found > MAX_TILES {
                 let blocks = Tiles::of(self, &value.dims).blocks;

@@ -53,6 +53,8 @@ pub(crate) trait Results: Sync {
     fn window(&self, value: Slot, tile: u32) -> Option<(Window, Vec<usize>, Vec<usize>)>;
     /// The name that a value is saved as, if it is.
     fn name(&self, value: Slot) -> Option<&str>;
+    /// All tiles of the result of a name were taken, of which there may be none.
+    fn saved(&self, name: &str) -> Result<(), ExecuteError>;
     /// Takes a tile of the result of a name.
     fn accept(&self, name: &str, value: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError>;
 }
@@ -364,7 +366,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Bytes that a unit needs, if tiles take so many.
-    fn need(&self, graph: &TaskGraph, unit: &Unit, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
+    pub(crate) fn need(&self, graph: &TaskGraph, unit: &Unit, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
         let (own, then) = unit.reads();
         let mut of = |all: Vec<TaskId>| -> u64 { all.into_iter().map(&mut bytes).sum() };
         let (mut need, then) = (of(own), of(then));
@@ -411,14 +413,22 @@ impl<'a> Engine<'a> {
             }
             all.push(need);
         }
-        let budget = state.report.budget_bytes;
-        if most > budget {
-            let what = of.and_then(|task| graph.task(task)).map_or_else(String::new, |task| {
-                format!("one step of '{}'", self.plan.network.value(task.value).name)
-            });
-            return Err(ExecuteError::Budget { what, needed: most, budget });
-        }
+        drop(state);
+        let value = of.and_then(|task| graph.task(task)).map_or(Slot(0), |task| task.value);
+        self.check_budget(Some((most, value)))?;
         Ok(all)
+    }
+
+    /// Fails if a step for a value needs more than there is.
+    pub(crate) fn check_budget(&self, most: Option<(u64, Slot)>) -> Result<(), ExecuteError> {
+        let budget = self.lock().report.budget_bytes;
+        match most {
+            Some((needed, value)) if needed > budget => {
+                let what = format!("one step of '{}'", self.plan.network.value(value).name);
+                Err(ExecuteError::Budget { what, needed, budget })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes room for a tile that is `Busy` and brings it.

@@ -6,7 +6,7 @@ use crate::fuse::{Fused, Fusing};
 use crate::input::Input;
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::output::{bytes_of, kept_in_memory};
-use crate::run::{RunOptions, plan_run, sparse_values};
+use crate::run::{RunOptions, plan_for, plan_run, sparse_values};
 use crate::sparsity::Densities;
 use lacus_algebra::expr::{CheckedProgram, Slot};
 use lacus_algebra::{FlowNode, Formula, Known, Made, ProgramPlan, TaskGraph, Until};
@@ -14,16 +14,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How a program would be run on these inputs: tiles, what stays sparse, which formulas are done at one go with what they
-/// are of, what takes memory. Results go back to the caller.
+/// are of, what takes memory. Results go back to the caller, or are stored if they are larger than the budget.
 pub fn explain_run(
     program: &CheckedProgram,
     inputs: &BTreeMap<String, Input<'_>>,
     options: &RunOptions,
 ) -> Result<String, ExecuteError> {
-    let plan = plan_run(program, inputs, options)?;
+    let (plan, is_stored) = match plan_run(program, inputs, options) {
+        Err(ExecuteError::Budget { .. }) => (plan_for(program, inputs, &|_| true, options)?, true),
+        found => (found?, false),
+    };
     let sparse = sparse_values(&plan.network, inputs)?;
     let mut explained =
-        Explained { plan: &plan, sparse: &sparse, in_place: BTreeMap::new(), text: String::new() };
+        Explained { plan: &plan, sparse: &sparse, is_stored, in_place: BTreeMap::new(), text: String::new() };
     if !options.forbid_nan {
         explained.find_fused(&plan.network.flow, &mut Known::new())?;
     }
@@ -35,6 +38,8 @@ pub fn explain_run(
 struct Explained<'a> {
     plan: &'a ProgramPlan,
     sparse: &'a Densities,
+    /// Whether results are stored, and not handed back.
+    is_stored: bool,
     /// Formulas that are done in place, and what is there before them.
     in_place: BTreeMap<Slot, Slot>,
     text: String,
@@ -73,7 +78,7 @@ impl Explained<'_> {
         let (plan, network) = (self.plan, &self.plan.network);
         let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
         let workers = options.workers.unwrap_or_else(default_workers).max(1);
-        let results = bytes_of(network, &kept_in_memory(network, None, budget, self.sparse));
+        let results = bytes_of(network, &kept_in_memory(network, &|_| self.is_stored, budget, self.sparse));
         let mut text = String::new();
         writeln!(
             text,
@@ -82,6 +87,9 @@ impl Explained<'_> {
             human(results),
             plan.options.sites,
         )?;
+        if self.is_stored {
+            writeln!(text, "results are too large to go back to the caller: they have to be stored")?;
+        }
         writeln!(text, "\nloads")?;
         for (slot, name) in plan.loads() {
             let from = match inputs.get(name) {

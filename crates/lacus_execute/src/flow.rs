@@ -6,9 +6,9 @@
 use crate::engine::Engine;
 use crate::error::ExecuteError;
 use crate::memory::TileId;
-use crate::units::{Units, depends_on_counters};
+use crate::units::{Unit, Units, depends_on_counters};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{FlowNode, Known, Made, TaskGraph, TaskKind, Until};
+use lacus_algebra::{FlowNode, Known, Made, Task, TaskGraph, TaskKind, Until};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(crate) struct Flow<'e, 'a> {
     /// Tiles that are loaded within loops.
     loads: HashMap<(Slot, u32), TileId>,
     loaded_in_loops: HashSet<Slot>,
+    /// Graphs of stretches that are yet to come, and are the same whenever they do, by where they are in the flow.
     graphs: HashMap<usize, Arc<(TaskGraph, Units)>>,
     /// Rounds that are left.
     rounds: u64,
@@ -46,6 +47,12 @@ pub(crate) struct Flow<'e, 'a> {
     /// Which tile is which for those who count moves: one that a loop carries on is another one in the next round.
     names: HashMap<(Slot, u32), u64>,
     next_name: u64,
+}
+
+/// Loops, and what is between them.
+fn stretches(flow: &[FlowNode]) -> impl Iterator<Item = &[FlowNode]> {
+    let is_loop = |node: &FlowNode| matches!(node, FlowNode::Loop(_));
+    flow.chunk_by(move |a, b| !is_loop(a) && !is_loop(b))
 }
 
 impl<'e, 'a> Flow<'e, 'a> {
@@ -80,10 +87,73 @@ impl<'e, 'a> Flow<'e, 'a> {
         }
     }
 
-    /// All of it.
+    /// All of it. Fails before anything is done if a step of it is not going to fit.
     pub(crate) fn run(&mut self, rounds: &mut dyn Rounds) -> Result<(), ExecuteError> {
         let plan = self.engine.plan;
+        let most = self.most(&plan.network.flow, &mut Known::new())?;
+        self.engine.check_budget(most)?;
         self.flow(&plan.network.flow, &mut Known::new(), rounds)
+    }
+
+    /// The step that needs most, as far as one can tell without running: loops are looked at in their first round.
+    fn most(&mut self, flow: &'a [FlowNode], known: &mut Known) -> Result<Option<(u64, Slot)>, ExecuteError> {
+        let plan = self.engine.plan;
+        let mut most = None;
+        for part in stretches(flow) {
+            let found = match part {
+                [FlowNode::Loop(of)] => {
+                    let node = &plan.network.loops[*of];
+                    if let Until::Counted(counter, from, to) = &node.until {
+                        let number = |at| plan.network.position(at, known).unwrap_or(0);
+                        let from = number(from);
+                        if from >= number(to) {
+                            continue;
+                        }
+                        known.insert(*counter, from);
+                    }
+                    self.depth += 1;
+                    let before = self.most(&node.before, known)?;
+                    let after = self.most(&node.after, known)?;
+                    self.depth -= 1;
+                    before.max(after)
+                }
+                part => {
+                    let found = self.graph(part, known)?;
+                    let (graph, units) = &*found;
+                    if !(self.depth > 0 && depends_on_counters(plan, part)) {
+                        self.graphs.insert(part.as_ptr() as usize, Arc::clone(&found));
+                    }
+                    let bytes = |id| graph.task(units.fused.tail(id)).map_or(0, |task| self.expected(&task));
+                    let need = |unit: &Unit| (self.engine.need(graph, unit, bytes), unit.task);
+                    let most = units.all.iter().map(need).max();
+                    most.and_then(|(need, task)| Some((need, graph.task(task)?.value)))
+                }
+            };
+            most = most.max(found);
+        }
+        Ok(most)
+    }
+
+    /// Bytes that the tile of a task is going to take, at least.
+    fn expected(&self, task: &Task<'_>) -> u64 {
+        let engine = self.engine;
+        let is_in_place = |value: Slot| self.in_place.contains(&value) || self.in_last_round.contains(&value);
+        match task.kind {
+            TaskKind::Load if engine.loads.resident(task.value, task.tile).is_some() => 0,
+            TaskKind::Load => engine.loads.bytes(task.value, task.tile),
+            _ if is_in_place(task.value) => 0,
+            _ => engine.tile_bytes(task.value, task.tile),
+        }
+    }
+
+    /// The graph of a stretch, and its units.
+    fn graph(&self, part: &'a [FlowNode], known: &Known) -> Result<Arc<(TaskGraph, Units)>, ExecuteError> {
+        if let Some(found) = self.graphs.get(&(part.as_ptr() as usize)) {
+            return Ok(Arc::clone(found));
+        }
+        let graph = TaskGraph::of_part(self.engine.plan, part, known)?;
+        let units = self.engine.units(&graph)?;
+        Ok(Arc::new((graph, units)))
     }
 
     fn flow(
@@ -92,17 +162,10 @@ impl<'e, 'a> Flow<'e, 'a> {
         known: &mut Known,
         rounds: &mut dyn Rounds,
     ) -> Result<(), ExecuteError> {
-        let mut rest = flow;
-        while !rest.is_empty() {
-            let end = rest.iter().position(|node| matches!(node, FlowNode::Loop(_))).unwrap_or(rest.len());
-            let (part, after) = rest.split_at(end);
-            if !part.is_empty() {
-                self.part(part, known)?;
-            }
-            rest = after;
-            if let [FlowNode::Loop(of), next @ ..] = rest {
-                self.looping(*of, known, rounds)?;
-                rest = next;
+        for part in stretches(flow) {
+            match part {
+                [FlowNode::Loop(of)] => self.looping(*of, known, rounds)?,
+                part => self.part(part, known)?,
             }
         }
         Ok(())
@@ -277,20 +340,11 @@ impl<'e, 'a> Flow<'e, 'a> {
     }
 
     fn part(&mut self, part: &'a [FlowNode], known: &Known) -> Result<(), ExecuteError> {
-        let plan = self.engine.plan;
-        let place = part.as_ptr() as usize;
-        let found = match self.graphs.get(&place) {
-            Some(found) => Arc::clone(found),
-            None => {
-                let graph = TaskGraph::of_part(plan, part, known)?;
-                let units = self.engine.units(&graph)?;
-                let made = Arc::new((graph, units));
-                if self.depth > 0 && !depends_on_counters(plan, part) {
-                    self.graphs.insert(place, Arc::clone(&made));
-                }
-                made
-            }
-        };
+        let found = self.graph(part, known)?;
+        if self.depth == 0 {
+            // It comes only once.
+            self.graphs.remove(&(part.as_ptr() as usize));
+        }
         let (graph, units) = &*found;
         // The tasks that finish tiles of results, and those whose tiles go on.
         let (mut finals, mut going_on) = (HashSet::new(), Vec::new());
@@ -340,6 +394,9 @@ impl<'e, 'a> Flow<'e, 'a> {
             }
         }
         self.engine.run(graph, units, &tiles, &names, known)?;
+        for name in graph.outputs().iter().filter_map(|output| output.name.as_ref()) {
+            self.engine.results.saved(name)?;
+        }
         for (key, task) in going_on {
             let tile = tiles[task as usize];
             if let Some(&name) = names.get(task as usize) {

@@ -105,7 +105,9 @@ impl<'a> InputTiles<'a> {
             };
             let density = sparse.get(&slot).copied();
             let resident = match (input, density) {
-                (Input::Sparse(tensor), Some(_)) => Some(sparse_tiles(tensor, &tiles, value.dtype, workers)?),
+                (Input::Sparse(tensor), Some(_)) if is_light(tensor, &tiles) => {
+                    Some(sparse_tiles(tensor, &tiles, value.dtype, workers)?)
+                }
                 _ => None,
             };
             let dtype = value.dtype;
@@ -279,6 +281,16 @@ fn sparse_tile(
         DType::F32 => SparseTile::F32(Arc::new(csr(part, shape, &values)?)),
         _ => SparseTile::F64(Arc::new(csr(part, shape, &values)?)),
     }))
+}
+
+/// What starts of rows may take of all tiles of a sparse matrix of the caller's, or as much as its nonzeros.
+const STARTS_BYTES: u64 = 64 << 20;
+
+/// Whether all tiles of a matrix can be in memory beside it. If there are many more rows than nonzeros, tiles are made when
+/// they are needed, within the budget.
+fn is_light(tensor: &SparseTensor, tiles: &Tiles) -> bool {
+    let starts = 8u64.saturating_mul(tiles.dims[0]).saturating_mul(tiles.counts[1]);
+    starts <= STARTS_BYTES.max(16 * tensor.nnz() as u64)
 }
 
 /// Nonzeros up to which one thread makes all tiles: another one would take longer to begin.

@@ -95,7 +95,8 @@ impl<'a, 't> ResultTiles<'a, 't> {
         let mut by_name = BTreeMap::new();
         let (mut in_place, mut in_last_round) = (HashMap::new(), HashMap::new());
         let all = plan.network.saves();
-        let kept = kept_in_memory(&plan.network, store.as_deref(), budget, sparse);
+        let is_stored = |name: &str| store.as_ref().is_some_and(|store| store.targets.contains_key(name));
+        let kept = kept_in_memory(&plan.network, &is_stored, budget, sparse);
         let needed = bytes_of(&plan.network, &kept);
         if needed > budget {
             return Err(results_alone(needed, budget));
@@ -130,7 +131,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let stored_as = target.map(|target| target.name.clone());
             let sparse = is_sparse.then(|| Mutex::new(BTreeMap::new()));
             // A loop that saves may have no rounds.
-            let is_made = AtomicBool::new(is_at_end || tiles.is_empty());
+            let is_made = AtomicBool::new(is_at_end);
             let saved = Saved {
                 tiles,
                 whole,
@@ -318,9 +319,19 @@ impl Results for ResultTiles<'_, '_> {
         self.names.get(&value).map(String::as_str)
     }
 
+    fn saved(&self, name: &str) -> Result<(), ExecuteError> {
+        let Some(saved) = self.by_name.get(name) else { return Ok(()) };
+        saved.is_made.store(true, Ordering::Relaxed);
+        match &self.store {
+            Some(store) if saved.whole.is_none() && saved.sparse.is_none() => {
+                self.begin_one(name, saved, &mut store.lock().unwrap_or_else(|e| e.into_inner()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
         let Some(saved) = self.by_name.get(name) else { return Ok(0) };
-        saved.is_made.store(true, Ordering::Relaxed);
         let (starts, shape) = bounds(&saved.tiles, tile);
         if let Some(sparse) = &saved.sparse {
             let kept = match found {
@@ -354,7 +365,7 @@ impl Results for ResultTiles<'_, '_> {
 /// The results that are put together in memory: those that go back to the caller, and small ones.
 pub(crate) fn kept_in_memory(
     network: &Network,
-    store: Option<&Store<'_>>,
+    is_stored: &dyn Fn(&str) -> bool,
     budget: u64,
     sparse: &Densities,
 ) -> Vec<(String, Slot)> {
@@ -364,7 +375,7 @@ pub(crate) fn kept_in_memory(
         if sparse.contains_key(slot) {
             return false;
         }
-        let is_stored = store.is_some_and(|store| store.targets.contains_key(name));
+        let is_stored = is_stored(name);
         let bytes = bytes_of_value(network, *slot);
         let is_kept = !is_stored || bytes <= WHOLE_BYTES && small + bytes <= budget / 8;
         small += if is_kept && is_stored { bytes } else { 0 };

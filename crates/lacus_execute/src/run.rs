@@ -86,7 +86,8 @@ fn pooled(budget: u64, results: u64) -> u64 {
 
 /// The least budget, beside results, of which so many bytes are left for tiles.
 fn with_pool(tiles: u64) -> u64 {
-    tiles + (tiles.saturating_sub(1) / 7).min(lacus_tensor::pool_limit_bytes() as u64)
+    let pool = (tiles.saturating_sub(1) / 7).min(lacus_tensor::pool_limit_bytes() as u64);
+    tiles.saturating_add(pool)
 }
 
 /// What a run has made.
@@ -107,13 +108,14 @@ pub fn plan_run(
     inputs: &BTreeMap<String, Input<'_>>,
     options: &RunOptions,
 ) -> Result<ProgramPlan, ExecuteError> {
-    plan_for(program, inputs, None, options)
+    plan_for(program, inputs, &|_| false, options)
 }
 
-fn plan_for(
+/// Plans a program of whose results some are stored.
+pub(crate) fn plan_for(
     program: &CheckedProgram,
     inputs: &BTreeMap<String, Input<'_>>,
-    store: Option<&Store<'_>>,
+    is_stored: &dyn Fn(&str) -> bool,
     options: &RunOptions,
 ) -> Result<ProgramPlan, ExecuteError> {
     let mut network = lower(program)?;
@@ -133,13 +135,13 @@ fn plan_for(
             None => value.dims.iter().map(|&n| n as f64).product::<f64>() * value.dtype.size_bytes() as f64,
         }
     };
-    let results = bytes_of(&network, &kept_in_memory(&network, store, budget, &sparse));
+    let results = bytes_of(&network, &kept_in_memory(&network, is_stored, budget, &sparse));
     let room = budget.saturating_sub(results).saturating_sub(pooled(budget, results));
     let at_once = tiles_at_once(&network);
     let all = network.present().into_iter().map(bytes);
     let least = LEAST_TILE_BYTES.max((all.fold(0.0, f64::max) / MOST_TILES) as u64);
     if results > budget {
-        return Err(results_alone(results.saturating_add(with_pool(least * at_once)), budget));
+        return Err(results_alone(results.saturating_add(with_pool(least.saturating_mul(at_once))), budget));
     }
     let tile_bytes = TILE_BYTES.min(room / at_once).max(least);
     let tiling = match options.block {
@@ -191,7 +193,9 @@ pub async fn run_into(
     for target in targets.values() {
         table.refuse_column(&target.name).map_err(stored)?;
     }
-    let is_ours = !table.in_transaction();
+    // In a transaction of the caller's, what was written before stays.
+    let before = table.savepoint();
+    let is_ours = before.is_none();
     if is_ours {
         table.begin().map_err(stored)?;
     }
@@ -205,8 +209,9 @@ pub async fn run_into(
     let finished = match is_there {
         Ok(finished) => finished,
         Err(error) => {
-            if is_ours {
-                table.abandon().await;
+            match before {
+                Some(before) => table.roll_back(before).await,
+                None => table.abandon().await,
             }
             return Err(error);
         }
@@ -246,7 +251,8 @@ pub fn run(
     mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
-    let plan = plan_for(program, inputs, store.as_deref(), options)?;
+    let is_stored = |name: &str| store.as_ref().is_some_and(|store| store.targets.contains_key(name));
+    let plan = plan_for(program, inputs, &is_stored, options)?;
     if let Some(store) = &mut store {
         let mut facts = fixed_by(&plan);
         facts["program"] = plan.network.source.clone().into();

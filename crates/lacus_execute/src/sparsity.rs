@@ -76,7 +76,8 @@ fn density(network: &Network, operator: &Operator, manner: Manner, found: &Densi
 pub(crate) fn sparse_bytes(network: &Network, slot: Slot, density: f64) -> f64 {
     let value = network.value(slot);
     let all: f64 = value.dims.iter().map(|&n| n as f64).product();
-    all * density * (value.dtype.size_bytes() as f64 + 8.0)
+    let starts = 8.0 * value.dims.first().copied().unwrap_or(0) as f64;
+    all * density * (value.dtype.size_bytes() as f64 + 8.0) + starts
 }
 
 /// The loads of a network that are sparse matrices of numbers.

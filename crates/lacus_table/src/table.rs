@@ -4,6 +4,8 @@ mod fork;
 mod transaction;
 mod write;
 
+pub use transaction::Savepoint;
+
 use std::sync::Arc;
 
 use lacus_io::{Store, World, ensure_conditional_put};

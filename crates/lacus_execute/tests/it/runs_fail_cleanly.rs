@@ -176,6 +176,52 @@ fn when_the_budget_is_too_small() {
     done.map(|_| ()).unwrap();
 }
 
+/// Later stretches and rounds need more than the first.
+#[test]
+fn when_the_budget_is_too_small_for_what_comes_later() {
+    let place = place();
+    for text in [
+        "A = load(\"A\"); C = A + 1\nfor t in 0..2 { C = C @ C + C }\nsave(sum(C), \"r\")",
+        "A = load(\"A\"); s = sum(A)\nfor t in 0..3 { for u in t..3 { s = s + A[u, t] } }\nB = A @ A + s\nsave(B, \"r\")",
+        "A = load(\"A\"); k = 0\nrepeat { k = k + 1; A = A @ A / 100 } until k > 2\nsave(A * transpose(A), \"r\")",
+    ] {
+        let at = |memory: u64| {
+            let options = RunOptions { memory_bytes: Some(memory), ..options(&place) };
+            place.run(text, &["r"], &options).map(|_| ())
+        };
+        let Err(ExecuteError::Budget { needed, .. }) = at(2_000) else { panic!("{text}: it fits") };
+        assert!(at(needed - 200).is_err(), "{text}: {needed} is more than it takes");
+        at(needed).unwrap_or_else(|error| panic!("{text}: {needed} does not do: {error}"));
+    }
+}
+
+#[test]
+fn when_it_is_part_of_a_transaction_that_goes_on() {
+    let place = place();
+    place.put("y", &random(&[5], 2), None);
+    let before = place.get("y");
+    let mut table = place.open();
+    table.begin().unwrap();
+    let write = lacus_table::WriteOptions::default();
+    place.runtime.block_on(table.remove(&["A"], &write)).unwrap();
+    let values: Vec<i64> = (0..10_000).collect();
+    let given = [("n".to_owned(), tensor(DType::I64, &[100, 100], Buffer::from_elements(&values)))].into();
+    // Tiles of y are stored by the time that something else fails.
+    let text = "n = load(\"n\"); save(n * 2, \"y\"); bad[i,j] = n[i,j] % (n[i,j] - 9990); save(bad, \"bad\")";
+    let names = ["y", "bad"];
+    let done = place.run_on(&mut table, text, &names, &given, &Functions::new(), &options(&place));
+    assert_eq!(done.map(|_| ()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(table.in_transaction() && !table.contains("bad"));
+    // What was done before stays, and the same handle can go on.
+    let text = "n = load(\"n\"); save(n + 1, \"more\")";
+    place.run_on(&mut table, text, &["more"], &given, &Functions::new(), &options(&place)).unwrap();
+    place.runtime.block_on(table.finish("WRITE", serde_json::json!({}), None, &write)).unwrap();
+    let table = place.open();
+    assert!(!table.contains("A") && !table.contains("bad") && table.contains("more"));
+    assert_eq!(place.get("y"), before);
+    assert_eq!(table.names().len(), 2);
+}
+
 #[test]
 fn when_the_dataset_goes_away() {
     let place = place();

@@ -217,3 +217,19 @@ fn a_matrix_that_would_never_fit_is_multiplied() {
     assert_eq!(number("x"), values.iter().sum::<f64>());
     assert_eq!(number("y"), values.iter().map(|x| x * x).sum::<f64>());
 }
+
+#[test]
+fn rows_without_end_and_columns_without_end_are_cut() {
+    // Where rows start would be gigabytes; there are more columns than 32 bits count.
+    let tall = sparse([300_000_000, 4], [[3, 1], [170_000_000, 0], [299_999_999, 3]].into_iter());
+    let wide = sparse([4, 1 << 34], [[0, 5], [2, 1 << 33], [3, (1 << 34) - 1]].into_iter());
+    let options = RunOptions { memory_bytes: Some(500 << 20), ..RunOptions::default() };
+    for (r, axis) in [(tall, 0), (wide, 1)] {
+        let text = format!("R = load(\"R\"); save(sum(R * R, {axis}), \"x\")");
+        let done = run_on(&text, &r, &[], &options);
+        let Made::Dense(sums) = &done.made["x"] else { panic!("a sparse vector") };
+        let total: f64 = sums.slice::<f64>().unwrap().iter().sum();
+        assert_eq!(total, [1.0, 2.0, 3.0f64].map(|x| (x / 7.0) * (x / 7.0)).iter().sum::<f64>());
+        assert!(done.report.peak_bytes <= 500 << 20, "{}", done.report.peak_bytes);
+    }
+}

@@ -279,3 +279,16 @@ fn what_only_a_loop_saves_is_stored_if_it_has_rounds() {
         }
     }
 }
+
+#[test]
+fn an_empty_result_that_no_round_saves_replaces_nothing() {
+    for (rounds, expected) in [(0, 7), (1, 0)] {
+        let place = Place::new();
+        place.put("z", &random(&[7], 1), None);
+        let text =
+            format!("Z = zeros([0, 3])\nfor t in 0..{rounds} {{ save(Z + 1, \"z\") }}\nsave(1, \"s\")");
+        let (done, _) = place.run(&text, &["z", "s"], &options(16)).unwrap();
+        assert_eq!(done.stored.len(), 1 + rounds);
+        assert_eq!(place.get("z").len(), 8 * expected, "{rounds} rounds");
+    }
+}

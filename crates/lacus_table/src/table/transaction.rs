@@ -32,6 +32,14 @@ pub(crate) struct Transaction {
     began_millis: i64,
 }
 
+/// Where an open transaction stood.
+#[derive(Debug)]
+pub struct Savepoint {
+    snapshot: Snapshot,
+    staged: usize,
+    made: usize,
+}
+
 impl Transaction {
     pub(crate) fn base(&self) -> &Snapshot {
         &self.base
@@ -125,6 +133,23 @@ impl Table {
         self.trim();
         // Unseen files are harmless; removing them is a courtesy that may fail.
         let _ = self.store.remove(transaction.made).await;
+    }
+
+    /// Where the open transaction stands, to go back to.
+    pub fn savepoint(&self) -> Option<Savepoint> {
+        let transaction = self.transaction.as_ref()?;
+        let (staged, made) = (transaction.staged.len(), transaction.made.len());
+        Some(Savepoint { snapshot: self.snapshot.clone(), staged, made })
+    }
+
+    /// Gives up what was written in the open transaction since then. The rest of it stays.
+    pub async fn roll_back(&mut self, to: Savepoint) {
+        let Some(transaction) = &mut self.transaction else { return };
+        transaction.staged.truncate(to.staged);
+        let unused = transaction.made.split_off(to.made.min(transaction.made.len()));
+        self.snapshot = to.snapshot;
+        self.states += 1;
+        let _ = self.store.remove(unused).await;
     }
 
     /// Takes a change into the open transaction.

@@ -1,5 +1,5 @@
-//! Dense matrix products: C = alpha·A·B, or C += alpha·A·B. Floats are multiplied by a kernel of our own on machines with
-//! AVX2, where it is faster than `gemm`'s as soon as others share the caches, and by `gemm` on all others.
+//! Dense matrix products: C = alpha·A·B, or C += alpha·A·B. Floats are multiplied by kernels of our own on machines with
+//! AVX2 or AVX-512, where they are faster than `gemm`'s as soon as others share the caches, and by `gemm` on all others.
 //!
 //! ```
 //! use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
@@ -19,8 +19,6 @@ use super::matrix::{MatrixMut, MatrixRef};
 use super::number::{Number, sealed::Multiply};
 use super::packed::fold_packed;
 use super::reduce::{Add, Mul};
-#[cfg(target_arch = "x86_64")]
-use super::vectorise::{Vectors, vectors};
 use gemm_common::Parallelism;
 
 /// What is done with each part of C as soon as all of its sums are there, and it still is in a cache: its first row and
@@ -88,9 +86,9 @@ macro_rules! by_gemm {
                 then: &mut Then<'_, $float>,
             ) {
                 #[cfg(target_arch = "x86_64")]
-                if vectors() == Vectors::Avx2 {
-                    // SAFETY: the machine has these.
-                    return unsafe { fused::multiply(c, alpha, a, b, is_first, then) };
+                if let Some(kernel) = fused::kernel() {
+                    // SAFETY: the machine has its vectors.
+                    return unsafe { fused::multiply(&kernel, c, alpha, a, b, is_first, then) };
                 }
                 // The micro-kernel writes columns.
                 let is_by_rows = c.column_stride().unsigned_abs() < c.row_stride().unsigned_abs();

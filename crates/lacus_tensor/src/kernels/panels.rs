@@ -40,7 +40,7 @@ pub(super) fn pack<'t, T: Value>(
             }
         };
     }
-    widths!(4, 6, 8, 12, 16, 24, 64);
+    widths!(4, 6, 8, 12, 16, 24, 48, 64);
     to
 }
 

@@ -46,7 +46,22 @@ impl<T: Copy + Default> Case<T> {
     }
 }
 
+/// A product, and what is done with its parts.
+type Go<T> = dyn Fn(MatrixMut<'_, T>, T, MatrixRef<'_, T>, MatrixRef<'_, T>, bool, &mut Then<'_, T>);
+
 fn check<T: Number>(
+    shape: [usize; 3],
+    layouts: [u8; 3],
+    seed: u64,
+    small: impl Fn(i64) -> T,
+    garbage: T,
+    is_first: bool,
+) {
+    check_by(&multiply_add_then::<T>, shape, layouts, seed, small, garbage, is_first);
+}
+
+fn check_by<T: Number>(
+    go: &Go<T>,
     [m, n, k]: [usize; 3],
     layouts: [u8; 3],
     seed: u64,
@@ -63,7 +78,7 @@ fn check<T: Number>(
     let before = |i, j| if is_first { garbage } else { number(j, i + 7) };
     let mut c = Case::new([m, n], layouts[2], before);
     let mut same = c.clone();
-    multiply_add(c.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first);
+    go(c.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first, &mut |_, _| ());
     let then = &mut |[row, column]: [usize; 2], mut part: MatrixMut<'_, T>| {
         for i in 0..part.rows() {
             for j in 0..part.columns() {
@@ -72,7 +87,7 @@ fn check<T: Number>(
             }
         }
     };
-    multiply_add_then(same.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first, then);
+    go(same.matrix_mut(), small(3), a.matrix(), b.matrix(), is_first, then);
     for i in 0..m {
         for j in 0..n {
             let mut sum = T::ZERO;
@@ -117,6 +132,54 @@ fn large_products_are_put_together_from_parts() {
     {
         check::<f64>(shape, layouts, 3, |x| x as f64, f64::NAN, true);
         check::<f32>(shape, layouts, 5, |x| x as f32, f32::NAN, false);
+    }
+}
+
+/// Kernels for all vectors of this machine, not only the one that is used.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernels_for_any_vectors_give_the_same() {
+    use fused::Fused;
+    fn go<T: Fused>(
+        kernel: fused::Kernel<T>,
+    ) -> impl Fn(MatrixMut<'_, T>, T, MatrixRef<'_, T>, MatrixRef<'_, T>, bool, &mut Then<'_, T>) {
+        // SAFETY: only those are called that the machine has the vectors of.
+        move |c, alpha, a, b, is_first, then| unsafe {
+            fused::multiply(&kernel, c, alpha, a, b, is_first, then);
+        }
+    }
+    let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let has_avx512 = is_x86_feature_detected!("avx512f");
+    let shapes =
+        [[203, 305, 30], [5, 4105, 20], [2050, 7, 600], [2, 2, 1], [13, 3, 2], [64, 65, 300], [97, 500, 513]];
+    for (name, is_here, wide, narrow) in
+        [("AVX2", has_avx2, f64::AVX2, f32::AVX2), ("AVX-512", has_avx512, f64::AVX512, f32::AVX512)]
+    {
+        if !is_here {
+            println!("SKIPPED: this machine has no {name}");
+            continue;
+        }
+        for (at, shape) in shapes.into_iter().enumerate() {
+            for layout in 0..5u8 {
+                let (layouts, is_first) = ([layout, layout + at as u8, layout / 2], layout % 2 == 0);
+                check_by(&go(wide), shape, layouts, 3, |x| x as f64, f64::NAN, is_first);
+                check_by(&go(narrow), shape, layouts, 5, |x| x as f32, f32::NAN, is_first);
+            }
+        }
+    }
+    if !(has_avx2 && has_avx512) {
+        return;
+    }
+    // Also where sums are rounded.
+    let fraction = |i: usize, j: usize| ((i * 7919 + j * 104_729) % 1009) as f64 / 1009.0 - 0.5;
+    let (a, b) = (Case::new([77, 700], 0, fraction), Case::new([700, 91], 1, fraction));
+    let [narrow, wide] = [f64::AVX2, f64::AVX512].map(|kernel| {
+        let mut c = Case::new([77, 91], 0, |_, _| 0.0);
+        go(kernel)(c.matrix_mut(), 0.7, a.matrix(), b.matrix(), true, &mut |_, _| ());
+        c
+    });
+    for (i, j) in (0..77).flat_map(|i| (0..91).map(move |j| (i, j))) {
+        assert_eq!(narrow.matrix().at(i, j).to_bits(), wide.matrix().at(i, j).to_bits(), "({i}, {j})");
     }
 }
 
