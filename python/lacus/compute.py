@@ -6,6 +6,7 @@ import dataclasses
 import operator
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -50,6 +51,13 @@ class Progress:
     bytes_read: int
     memory_bytes: int
     spilled_bytes: int
+    #: Since the run began.
+    seconds: float = 0.0
+
+    @property
+    def gflops(self) -> float:
+        """Billions of floating-point operations a second."""
+        return self.operations / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
 
 def run(
@@ -137,7 +145,8 @@ def execute(
     if told is not None:
         if not callable(told):
             raise InvalidError(f"progress: expected a function, True, False or None, found {progress!r}")
-        chosen = {**chosen, "progress": lambda *facts: told(Progress(*facts))}
+        began = time.monotonic()
+        chosen = {**chosen, "progress": lambda *facts: told(Progress(*facts, time.monotonic() - began))}
     handed = {name: _handed(source) for name, source in sources.items()}
     try:
         native = None if data is None else data._native
@@ -216,7 +225,7 @@ class _Bar:
     """A line on the terminal."""
 
     def __call__(self, now: Progress) -> None:
-        done = f"{now.tasks_done:,} of {now.tasks:,} tasks, {size_text(now.bytes_read)} read"
+        done = f"{now.tasks_done:,} of {now.tasks:,} tasks, {now.gflops:.1f} GFLOP/s, {size_text(now.bytes_read)} read"
         sys.stderr.write(f"\r{done}, {size_text(now.memory_bytes)} in memory, {size_text(now.spilled_bytes)} spilled \x1b[K")
         sys.stderr.flush()
 

@@ -371,6 +371,7 @@ def test_progress_is_told() -> None:
     told: list[lacus.Progress] = []
     (lacus.array(M) @ M.T).compute(progress=told.append)
     assert told and told[-1].tasks_done == told[-1].tasks > 0
+    assert told[-1].seconds > 0 and told[-1].gflops == pytest.approx(told[-1].operations / told[-1].seconds / 1e9)
 
 
 def test_display_fits_a_screen(ds: lacus.Dataset) -> None:

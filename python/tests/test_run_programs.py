@@ -87,6 +87,35 @@ def test_runs_join_transactions(ds: lacus.Dataset) -> None:
     assert tx.id and ds["z"][:].tolist() == [3, 3]
 
 
+def test_a_run_that_fails_leaves_the_transaction_as_it_was(ds: lacus.Dataset) -> None:
+    ds["y"] = [1, 2, 3]
+    with ds.transaction("Others"):
+        ds["before"] = 1
+        with pytest.raises(lacus.InvalidError, match="zero"):
+            # y is stored tile by tile, and has begun to be when something else fails.
+            lacus.run(
+                'n = load("n"); save(n * 2, "y"); save(n % (n - 199999), "bad")',
+                data=ds, inputs={"n": np.arange(200_000)}, memory="4MB",
+            )
+        ds["after"] = 2
+    assert ds["y"][:].tolist() == [1, 2, 3] and "bad" not in ds
+    assert (ds["before"][()], ds["after"][()]) == (1, 2)
+
+
+def test_batches_are_slices_that_move() -> None:
+    x = np.random.default_rng(1).standard_normal((100, 7))
+    found = lacus.run(
+        """
+        x = load("x"); total = zeros([7, 7])
+        for t in 0..4 { batch = x[25*t : 25*t + 25]; total = total + transpose(batch) @ batch / (t + 1) }
+        save(total, "total")
+        """,
+        inputs={"x": x},
+    )["total"]
+    expected = sum(x[25 * t : 25 * t + 25].T @ x[25 * t : 25 * t + 25] / (t + 1) for t in range(4))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_progress_is_told_and_may_fail() -> None:
     told: list[lacus.Progress] = []

