@@ -200,9 +200,14 @@ pub(crate) fn run_program<'py>(
         held.insert(name, hold(&source, &mut frozen)?);
     }
     let data = data.map(|data| data.get().handle());
+    let loads = parse(text).map_err(|error| raise_algebra(py, &error))?.loads();
+    if let Some(name) = held.keys().find(|name| !loads.contains(*name)) {
+        let loads: Vec<String> = loads.iter().map(|name| format!("{name:?}")).collect();
+        let loads = if loads.is_empty() { "nothing".to_owned() } else { loads.join(", ") };
+        return Err(invalid(py, format!("input {name:?} is not used: the program loads {loads}")));
+    }
     if let Some(handle) = &data {
         let table = frozen.table(py, handle)?;
-        let loads = parse(text).map_err(|error| raise_algebra(py, &error))?.loads();
         for name in loads {
             if !held.contains_key(&name) && table.contains(&name) && !table.is_column(&name) {
                 held.insert(name.clone(), Held::Stored(Arc::clone(&table), name));

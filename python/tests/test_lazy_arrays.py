@@ -300,8 +300,7 @@ def test_explain_tells_what_compute_would_do(tmp_path: Path) -> None:
     assert "1.0 % of it not zero" in text and "product with sparse factors" in text
     with pytest.raises(lacus.InvalidError, match="workers"):
         graph.explain(workers=0)
-    with pytest.raises(lacus.InvalidError, match="would do|results alone"):
-        x.explain(memory=10)
+    assert "they have to be stored" in x.explain(memory=10)
 
 
 def test_random_numbers_follow_from_their_seed() -> None:

@@ -102,6 +102,11 @@ def test_a_run_that_fails_leaves_the_transaction_as_it_was(ds: lacus.Dataset) ->
     assert (ds["before"][()], ds["after"][()]) == (1, 2)
 
 
+def test_inputs_that_nobody_loads_are_refused() -> None:
+    with pytest.raises(lacus.InvalidError, match='input "typo" is not used: the program loads "x"'):
+        lacus.run('save(load("x"), "y")', inputs={"x": [1], "typo": [2]})
+
+
 def test_batches_are_slices_that_move() -> None:
     x = np.random.default_rng(1).standard_normal((100, 7))
     found = lacus.run(

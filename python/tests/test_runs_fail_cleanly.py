@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as scipy_sparse
 from workers import ENVIRONMENT
 
 import lacus
+from lacus.writer import parse_size
 
 N = 700
 
@@ -84,12 +86,55 @@ def test_a_budget_that_is_too_small_says_what_would_do(full: lacus.Dataset, spil
         lacus.run(PRODUCTS, data=full, memory="8KiB", spill=spill)
     assert full.version == before and files(full) == there
     # The arrays that go back to the caller are counted.
-    with pytest.raises(lacus.InvalidError, match="the results alone, which go back to the caller as arrays, takes? ") as failed:
+    with pytest.raises(lacus.InvalidError, match="to keep the results, which go back to the caller as arrays, takes ") as failed:
         lacus.run(PRODUCTS, inputs={"A": full["A"][:]}, memory="1MiB", spill=spill)
     # What is told is enough.
     told = re.search(r"takes ([\d.]+) (\wiB)", str(failed.value))
     assert told and told[2] == "MiB" and 11.2 < float(told[1]) < 12
     lacus.run(PRODUCTS, inputs={"A": full["A"][:]}, memory=f"{told[1]}MiB", spill=spill)
+
+
+def told_memory(error: lacus.InvalidError) -> str:
+    told = re.search(r"takes ([\d.]+) (\w*B)", str(error))
+    assert told
+    return told[1] + told[2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda x: x[::2].sum(axis=0),
+        lambda x: (x @ x)[1:].sum(axis=0),
+        lambda x: (x[10:] * x[:-10]).sum(),
+        lambda x: (x[:, ::2] @ x[::2]).sum(axis=0),
+        lambda x: (x.T @ x)[::2, ::3].max(axis=0),
+        lambda x: (x[::2, -80::-7] * 0.5).sum(),
+    ],
+)
+def test_the_budget_that_is_told_does_whatever_is_sliced(tmp_path: Path, expression: Any) -> None:
+    ds = lacus.create(tmp_path / "d")
+    ds["A"] = np.arange(700.0 * 700).reshape(700, 700) % 101
+    x = expression(ds["A"].lazy())
+    expected = x.compute()
+    with pytest.raises(lacus.InvalidError) as failed:
+        x.compute(memory=7_000)
+    told = parse_size(told_memory(failed.value), "memory")
+    assert told < 100_000
+    # What is told does, and so does everything above.
+    for memory in (told, 2 * told, 3 * told, 5 * told, 9 * told, 30 * told):
+        np.testing.assert_allclose(x.compute(memory=memory), expected)
+
+
+def test_nan_that_comes_in_does_not_go_out(tmp_path: Path) -> None:
+    ds = lacus.create(tmp_path / "d")
+    values = np.array([[1, np.nan], [2, 3]])
+    for value in (values, scipy_sparse.csr_array(np.eye(40) * np.nan)):
+        with pytest.raises(lacus.InvalidError, match="NaN at"):
+            lacus.array(value).compute(forbid_nan=True)
+    ds["n"] = values
+    with pytest.raises(lacus.InvalidError, match="NaN at"):
+        lacus.run('save(load("n"), "m")', data=ds, forbid_nan=True)
+    assert "m" not in ds
 
 
 @pytest.mark.parametrize("name", ["file/below", "readonly"])
@@ -225,7 +270,7 @@ def test_a_name_is_saved_once() -> None:
 
 
 def test_results_that_cannot_be_there_are_not_begun() -> None:
-    with pytest.raises(lacus.InvalidError, match="results alone"):
+    with pytest.raises(lacus.InvalidError, match="to keep the results"):
         lacus.ones((200_000, 200_000)).compute(memory="1GiB")
 
 

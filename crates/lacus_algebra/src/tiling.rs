@@ -2,7 +2,7 @@
 //! alike.
 
 use crate::error::AlgebraError;
-use crate::expr::Slot;
+use crate::expr::{Affine, Axis, Slot, Symbol};
 use crate::network::Network;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,6 +90,16 @@ impl Tiling {
             let wanted = (work / WORTH_A_TASK).min(WANTED_TASKS);
             while tiles(&labels, &counts) < wanted && split_longest(&labels, &mut counts) {}
         }
+        // What is read by other positions than indices of the same extent lies in two tiles along an axis, and not in more.
+        for at in network.running() {
+            let operator = &network.operators[at];
+            let labels = operator.labels();
+            for read in &operator.reads {
+                for (at, &extent) in read.at.iter().zip(&network.value(read.value).dims) {
+                    while split_reach(at, extent, &labels, &mut counts) {}
+                }
+            }
+        }
         // Columns of sparse tiles are numbers of 32 bits; dense tiles are never as long.
         for (&extent, count) in &mut counts {
             *count = (*count).max(extent.div_ceil(LONGEST));
@@ -162,6 +172,27 @@ fn split_longest(dims: &[u64], counts: &mut BTreeMap<u64, u64>) -> bool {
     let more = counts.entry(longest).or_insert(1);
     *more = (*more + 1).max(longest.div_ceil(shorter));
     true
+}
+
+/// Cuts a label into one more tile if positions along an axis reach further in one step than a tile of that axis. False if
+/// they do not, or if all tiles are single elements.
+fn split_reach(at: &Affine, extent: u64, labels: &[Axis], counts: &mut BTreeMap<u64, u64>) -> bool {
+    let block = |extent: u64| extent.div_ceil(counts.get(&extent).copied().unwrap_or(1).max(1));
+    let steps = at.factors().filter_map(|(symbol, factor)| match symbol {
+        Symbol::Index(index) => {
+            let label = labels.iter().find(|label| label.index == index)?;
+            let reach = u128::from(block(label.extent).max(1) - 1) * u128::from(factor.unsigned_abs());
+            Some((reach, label.extent))
+        }
+        Symbol::Slot(_) => None,
+    });
+    let steps: Vec<(u128, u64)> = steps.collect();
+    let reach = steps.iter().map(|(reach, _)| reach).sum::<u128>() + 1;
+    let Some(&(farthest, longest)) = steps.iter().max() else { return false };
+    if block(extent) >= extent || reach <= u128::from(block(extent)) || farthest == 0 {
+        return false;
+    }
+    split_longest(&[longest], counts)
 }
 
 /// The tiles of a shape. The last one along an axis is trimmed.

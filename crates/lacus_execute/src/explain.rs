@@ -149,6 +149,7 @@ impl Explained<'_> {
             Some(Manner::Folded) => "sum of a formula at the nonzeros",
             Some(Manner::Sampled) => "product at the nonzeros only",
             Some(Manner::Product) => "product with sparse factors",
+            Some(Manner::Moved) => "nonzeros at other places",
             None if operator.fold.is_none() => "formula",
             None if ProductForm::of(network, operator).is_some() => "product",
             None => "reduction of a formula",

@@ -8,7 +8,7 @@ use crate::error::ExecuteError;
 use crate::memory::TileId;
 use crate::units::{Unit, Units, depends_on_counters};
 use lacus_algebra::expr::Slot;
-use lacus_algebra::{FlowNode, Known, Made, Task, TaskGraph, TaskKind, Until};
+use lacus_algebra::{FlowNode, Known, Made, Task, TaskGraph, TaskId, TaskKind, Until};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -123,7 +123,15 @@ impl<'e, 'a> Flow<'e, 'a> {
                     if !(self.depth > 0 && depends_on_counters(plan, part)) {
                         self.graphs.insert(part.as_ptr() as usize, Arc::clone(&found));
                     }
-                    let bytes = |id| graph.task(units.fused.tail(id)).map_or(0, |task| self.expected(&task));
+                    let finals: HashSet<TaskId> = graph
+                        .outputs()
+                        .iter()
+                        .flat_map(|output| output.tiles.iter().map(|(_, task)| *task))
+                        .collect();
+                    let bytes = |id| {
+                        let tail = units.fused.tail(id);
+                        graph.task(tail).map_or(0, |task| self.expected(&task, finals.contains(&tail)))
+                    };
                     let need = |unit: &Unit| (self.engine.need(graph, unit, bytes), unit.task);
                     let most = units.all.iter().map(need).max();
                     most.and_then(|(need, task)| Some((need, graph.task(task)?.value)))
@@ -134,10 +142,13 @@ impl<'e, 'a> Flow<'e, 'a> {
         Ok(most)
     }
 
-    /// Bytes that the tile of a task is going to take, at least.
-    fn expected(&self, task: &Task<'_>) -> u64 {
+    /// Bytes that the tile of a task is going to take, at least. One that is final, or was, may be a part of a result.
+    fn expected(&self, task: &Task<'_>, is_final: bool) -> u64 {
         let engine = self.engine;
-        let is_in_place = |value: Slot| self.in_place.contains(&value) || self.in_last_round.contains(&value);
+        let is_in_place = |value: Slot| {
+            (is_final || task.kind == TaskKind::Given)
+                && (self.in_place.contains(&value) || self.in_last_round.contains(&value))
+        };
         match task.kind {
             TaskKind::Load if engine.loads.resident(task.value, task.tile).is_some() => 0,
             TaskKind::Load => engine.loads.bytes(task.value, task.tile),

@@ -428,7 +428,7 @@ fn takes_long(plan: &ProgramPlan, slot: Slot) -> bool {
 
 /// A budget that is less than the results in memory.
 pub(crate) fn results_alone(needed: u64, budget: u64) -> ExecuteError {
-    let what = "the results alone, which go back to the caller as arrays,".to_owned();
+    let what = "to keep the results, which go back to the caller as arrays,".to_owned();
     ExecuteError::Budget { what, needed, budget }
 }
 

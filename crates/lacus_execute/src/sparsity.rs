@@ -58,7 +58,7 @@ fn density(network: &Network, operator: &Operator, manner: Manner, found: &Densi
     let of = |slot: Slot| found.get(&slot).copied();
     let all = || operator.reads.iter().filter_map(|read| of(read.value));
     match manner {
-        Manner::Nonzeros | Manner::Sampled => Some(all().sum::<f64>().min(1.0)),
+        Manner::Nonzeros | Manner::Sampled | Manner::Moved => Some(all().sum::<f64>().min(1.0)),
         Manner::Folded => None,
         Manner::Product => {
             let [a, b] = &operator.reads[..] else { return None };

@@ -22,6 +22,12 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<(), Failure>
     let files = context.stop.or(open_inputs(&args)).await?;
     let data = Arc::new(table.frozen());
     let parsed = parse(&text).map_err(|error| failed(error).about(&args.program))?;
+    let loads = parsed.loads();
+    if let Some(name) = files.keys().find(|name| !loads.contains(*name)) {
+        let loads: Vec<String> = loads.into_iter().collect();
+        return Err(Failure::invalid(format!("--input {name}: the program does not load it"))
+            .hint(format!("it loads {}", few(&loads, 10))));
+    }
     let sources = sources(&parsed, &files, &data);
     let mut inputs = Inputs::new();
     for (name, source) in &sources {

@@ -190,6 +190,10 @@ impl Job<'_, '_> {
             if let (Some(name), Some((_, tile))) =
                 (&self.graph.outputs()[output as usize].name, found.first())
             {
+                // What is loaded and saved as it is was made by nobody who would have looked.
+                if engine.forbid_nan {
+                    check_numbers(tile, name, &plan.tiles(task.value), task.tile)?;
+                }
                 let written = engine.results.accept(name, task.value, task.tile, tile)?;
                 engine.lock().report.written_bytes += written;
             }

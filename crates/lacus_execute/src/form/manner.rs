@@ -3,7 +3,7 @@
 use super::ProductForm;
 use super::fold::counted;
 use crate::zeros::{at_zero, is_whole, is_zero, labels_of};
-use lacus_algebra::expr::{Affine, Element, ElementNode, ReduceOp, Slot};
+use lacus_algebra::expr::{Affine, Element, ElementNode, ReduceOp, Slot, Symbol};
 use lacus_algebra::{BinaryOp, Network, Operator, Scalar};
 use lacus_tensor::DType;
 
@@ -18,6 +18,8 @@ pub(crate) enum Manner {
     Sampled,
     /// A product of matrices of which some are sparse.
     Product,
+    /// Another order of axes, or a part of a matrix.
+    Moved,
 }
 
 /// How an operator can deal with these values as sparse ones; `None` if it would have to look at zeros.
@@ -39,7 +41,10 @@ pub(crate) fn manner(
     match &operator.fold {
         None => {
             let fits = rank == 2 && is_number(operator.body.dtype) && all_whole([0, 1]);
-            (fits && is_zero(at_zero(&operator.body, &whole([0, 1])))).then_some(Manner::Nonzeros)
+            if fits && is_zero(at_zero(&operator.body, &whole([0, 1]))) {
+                return Some(Manner::Nonzeros);
+            }
+            moves(operator).is_some().then_some(Manner::Moved)
         }
         Some(fold) => {
             let ReduceOp::Op(op) = &fold.op else { return None };
@@ -68,6 +73,22 @@ pub(crate) fn manner(
             (fits && is_zero(at_zero(&counted(operator), &whole(labels)))).then_some(Manner::Folded)
         }
     }
+}
+
+/// Of a matrix whose elements are those of another one at other places: for each axis of that the label, and by what it is
+/// multiplied and moved.
+pub(super) fn moves(operator: &Operator) -> Option<[(usize, i64, i64); 2]> {
+    let ElementNode::Read(_, at) = &operator.body.node else { return None };
+    let along = |at: &Affine| {
+        let mut factors = at.factors();
+        match (factors.next()?, factors.next()) {
+            ((Symbol::Index(index), factor), None) => Some((index.0 as usize, factor, at.offset())),
+            _ => None,
+        }
+    };
+    let [rows, columns] = &at[..] else { return None };
+    let (rows, columns) = (along(rows)?, along(columns)?);
+    (operator.axes.len() == 2 && rows.0 != columns.0).then_some([rows, columns])
 }
 
 fn reads_of(element: &Element, all: &mut Vec<Slot>) {

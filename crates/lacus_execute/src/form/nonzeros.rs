@@ -36,7 +36,10 @@ impl Nonzeros {
     ) -> Option<Nonzeros> {
         let read = operator.reads.iter().find(|read| sparse(read.value))?;
         let manner = manner(network, operator, sparse)?;
-        let labels = labels_of(&read.at)?;
+        let labels = match manner {
+            Manner::Moved => [0, 1],
+            _ => labels_of(&read.at)?,
+        };
         let body = counted(operator);
         let (target, sampled) = match manner {
             Manner::Product => return None,
@@ -46,7 +49,7 @@ impl Nonzeros {
                 let elements = Elements::of(network, operator, &guard);
                 (guard, Some((elements, product)))
             }
-            Manner::Nonzeros | Manner::Folded => (body.clone().into_owned(), None),
+            Manner::Nonzeros | Manner::Folded | Manner::Moved => (body.clone().into_owned(), None),
         };
         Some(Nonzeros { manner, labels, target, elements: Elements::of(network, operator, &body), sampled })
     }
@@ -100,6 +103,9 @@ impl Form {
             return Ok(Err(before));
         };
         let region = Region::of(&self.labels, step);
+        if nonzeros.manner == Manner::Moved {
+            return Ok(Ok(Tile::Sparse(self.moved(bench, &region)?)));
+        }
         let reads = Reads { form: self, operator, region: &region };
         let Some(pattern) = pattern(bench, operator, nonzeros) else { return Ok(Err(before)) };
         match nonzeros.manner {
@@ -119,8 +125,57 @@ impl Form {
                 };
                 Ok(Ok(Tile::Sparse(sample(bench, &reads, product, before)?)))
             }
-            Manner::Folded | Manner::Product => Ok(Err(before)),
+            Manner::Folded | Manner::Product | Manner::Moved => Ok(Err(before)),
         }
+    }
+
+    /// The nonzeros of the tiles that a matrix is a part of, or turned, where they are in a region of it.
+    fn moved(&self, bench: &Bench<'_>, region: &Region) -> Result<SparseTile, ExecuteError> {
+        let operator = &bench.network.operators[self.operator];
+        let moves = super::manner::moves(operator)
+            .ok_or_else(|| ExecuteError::Internal { what: "a matrix that is not moved".to_owned() })?;
+        let shape = [region.counts[0], region.counts[1]];
+        match operator.body.dtype {
+            DType::I64 => Ok(SparseTile::I64(Arc::new(self.moved_of(bench, region, &moves, shape)?))),
+            DType::F32 => Ok(SparseTile::F32(Arc::new(self.moved_of(bench, region, &moves, shape)?))),
+            _ => Ok(SparseTile::F64(Arc::new(self.moved_of(bench, region, &moves, shape)?))),
+        }
+    }
+
+    fn moved_of<T: lacus_tensor::kernels::csr::Value + lacus_tensor::Element>(
+        &self,
+        bench: &Bench<'_>,
+        region: &Region,
+        moves: &[(usize, i64, i64); 2],
+        shape: [usize; 2],
+    ) -> Result<Csr<T>, ExecuteError> {
+        let mut all: Vec<([i64; 2], T)> = Vec::new();
+        for (_, number, tile) in bench.tiles {
+            let sparse = match tile {
+                Tile::Sparse(sparse) => sparse.clone(),
+                Tile::Dense(window) => SparseTile::of_dense(window)?,
+            };
+            let at = self.tensors[0].coordinates(*number as usize);
+            let starts = [0, 1].map(|axis| (at[axis] * self.tensors[0].blocks[axis]) as i64);
+            let (places, values) = sparse.coordinates();
+            for (place, &value) in values.slice::<T>().unwrap_or_default().iter().enumerate() {
+                let mut to = [0; 2];
+                let is_inside = (0..2).all(|axis| {
+                    let (label, factor, offset) = moves[axis];
+                    let position = starts[axis] + places[axis][place] - offset;
+                    to[label] = position / factor - region.starts[label];
+                    position % factor == 0 && (0..shape[label] as i64).contains(&to[label])
+                });
+                if is_inside {
+                    all.push((to, value));
+                }
+            }
+        }
+        all.sort_unstable_by_key(|(to, _)| *to);
+        let rows: Vec<i64> = all.iter().map(|(to, _)| to[0]).collect();
+        let columns: Vec<i64> = all.iter().map(|(to, _)| to[1]).collect();
+        let values = all.into_iter().map(|(_, value)| value).collect();
+        Ok(Csr::from_coordinates(shape[0], shape[1], [&rows, &columns], values)?)
     }
 
     /// A reduced formula of which only nonzeros count, into a dense tile. False if no operand is sparse.

@@ -16,7 +16,11 @@ fn matrix(rows: usize, columns: usize, seed: u64, share: f64) -> Array {
 }
 
 /// Programs, and whether what they save is sparse.
-const PROGRAMS: [(&str, bool); 25] = [
+const PROGRAMS: [(&str, bool); 29] = [
+    ("x = transpose(S)\nsave(x, \"x\")", true),
+    ("x = S[3:27:2, ::-3]\nsave(x, \"x\")", true),
+    ("T = transpose(S)\nx = T * S\nsave(x, \"x\")", true),
+    ("T = transpose(S)[5:, :]\nx = T @ D + S[:25, 1:2] @ D[0:1, :]\nsave(x, \"x\")", false),
     ("x = S @ D\nsave(x, \"x\")", false),
     ("x = D @ S\nsave(x, \"x\")", false),
     ("x = transpose(S) @ D\nsave(x, \"x\")", false),
