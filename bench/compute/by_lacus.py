@@ -107,7 +107,8 @@ def ways(case: Case) -> dict[str, Callable[[], Way]]:
 
 
 def in_memory(case: Case, text: str) -> Way:
-    inputs = {name: lacus.array(value.scipy() if isinstance(value, Csr) else value) for name, value in case.inputs.items()}
+    loaded = {name: value for name, value in case.inputs.items() if f'load("{name}")' in text}
+    inputs = {name: lacus.array(value.scipy() if isinstance(value, Csr) else value) for name, value in loaded.items()}
     seen = _Seen()
     note = "rounds of a loop; planning is in it" if case.task.key == "overhead" else ""
     return Way(lambda: lacus.run(text, inputs=inputs, workers=THREADS, progress=seen), note=note, facts=seen.facts)

@@ -8,7 +8,7 @@ use super::matrix::{MatrixMut, MatrixRef};
 use super::number::Value;
 use super::panels::pack;
 use super::reduce::Fold;
-use super::vectorise::{Loop, Vectors, vectorise, vectorise_either, vectors};
+use super::vectorise::{Loop, vectorise, vectorise_narrowly};
 use crate::buffer::Buffer;
 use crate::dtype::DType;
 use std::marker::PhantomData;
@@ -40,7 +40,7 @@ pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
         return;
     }
     let width = BLOCK_BYTES / size_of::<T>();
-    let height = height();
+    let height = HEIGHT;
     let columns = COLUMNS_BYTES / size_of::<T>();
     let depth = k.min(DEPTH);
     let rows = ROWS.min(m.next_multiple_of(height));
@@ -79,17 +79,6 @@ pub(super) fn fold_packed<T: Value, P: Fold<T>, M: Fold<T>>(
 /// multiplied.
 const HEIGHT: usize = 6;
 
-/// The same with 32 registers of 64 bytes: the latency of two operations wants that many.
-const WIDE_HEIGHT: usize = 12;
-
-fn height() -> usize {
-    match vectors() {
-        #[cfg(target_arch = "x86_64")]
-        Vectors::Avx512 => WIDE_HEIGHT,
-        _ => HEIGHT,
-    }
-}
-
 fn fold_blocks<T: Value, P: Fold<T>, M: Fold<T>>(
     is_safe: bool,
     target: Target<T>,
@@ -99,10 +88,7 @@ fn fold_blocks<T: Value, P: Fold<T>, M: Fold<T>>(
 ) {
     macro_rules! run {
         ($width:literal, $is_safe:literal) => {
-            vectorise_either(
-                Blocks::<T, P, M, HEIGHT, $width, $is_safe> { target, a, b, depth, ops: PhantomData },
-                Blocks::<T, P, M, WIDE_HEIGHT, $width, $is_safe> { target, a, b, depth, ops: PhantomData },
-            )
+            vectorise_narrowly(Blocks::<T, P, M, $width, $is_safe> { target, a, b, depth, ops: PhantomData })
         };
     }
     match (size_of::<T>(), is_safe) {
@@ -169,7 +155,7 @@ struct Target<T> {
 }
 
 /// All blocks of a part of C, whose panels are packed. `IS_SAFE`: no operation makes a NaN.
-struct Blocks<'a, T, P, M, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool> {
+struct Blocks<'a, T, P, M, const WIDTH: usize, const IS_SAFE: bool> {
     target: Target<T>,
     a: &'a [T],
     b: &'a [T],
@@ -177,8 +163,8 @@ struct Blocks<'a, T, P, M, const HEIGHT: usize, const WIDTH: usize, const IS_SAF
     ops: PhantomData<(P, M)>,
 }
 
-impl<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool> Loop
-    for Blocks<'_, T, P, M, HEIGHT, WIDTH, IS_SAFE>
+impl<T: Value, P: Fold<T>, M: Fold<T>, const WIDTH: usize, const IS_SAFE: bool> Loop
+    for Blocks<'_, T, P, M, WIDTH, IS_SAFE>
 {
     type Output = ();
     #[inline(always)]
@@ -186,7 +172,7 @@ impl<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, 
         let Target { first, strides, shape: [rows, columns] } = self.target;
         for (b, j) in self.b.chunks_exact(WIDTH * self.depth).zip((0..columns).step_by(WIDTH)) {
             for (a, i) in self.a.chunks_exact(HEIGHT * self.depth).zip((0..rows).step_by(HEIGHT)) {
-                let sums = block::<T, P, M, HEIGHT, WIDTH, IS_SAFE>(a, b);
+                let sums = block::<T, P, M, WIDTH, IS_SAFE>(a, b);
                 let (height, width) = (HEIGHT.min(rows - i), WIDTH.min(columns - j));
                 for (r, sums) in sums.iter().enumerate().take(height) {
                     let row = first.wrapping_offset((i + r) as isize * strides[0] + j as isize * strides[1]);
@@ -211,7 +197,7 @@ impl<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, 
 
 /// The micro-kernel: a block of C in the registers.
 #[inline(always)]
-fn block<T: Value, P: Fold<T>, M: Fold<T>, const HEIGHT: usize, const WIDTH: usize, const IS_SAFE: bool>(
+fn block<T: Value, P: Fold<T>, M: Fold<T>, const WIDTH: usize, const IS_SAFE: bool>(
     a: &[T],
     b: &[T],
 ) -> [[T; WIDTH]; HEIGHT] {
