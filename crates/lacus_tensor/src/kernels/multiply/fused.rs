@@ -5,6 +5,8 @@
 //! added one after the other: the same bits whatever the strides are, however C is cut into tiles, and whatever vectors
 //! the block is made of.
 
+#[macro_use]
+mod block;
 mod avx2;
 mod avx512;
 
@@ -50,6 +52,17 @@ pub(super) trait Fused: Value {
     /// The one for AVX-512.
     const AVX512: Kernel<Self>;
 }
+
+macro_rules! fused {
+    ($float:ident, $kernel:ident) => {
+        impl Fused for $float {
+            const AVX2: Kernel<$float> = avx2::$kernel;
+            const AVX512: Kernel<$float> = avx512::$kernel;
+        }
+    };
+}
+fused!(f32, F32);
+fused!(f64, F64);
 
 /// The kernel for this machine.
 pub(super) fn kernel<T: Fused>() -> Option<Kernel<T>> {
