@@ -44,11 +44,11 @@ _BINARY: Final = {
     "and": AND,
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), COMPARE),
     **dict.fromkeys(("+", "-"), ADD),
-    **dict.fromkeys(("*", "/", "%"), MULTIPLY),
+    **dict.fromkeys(("*", "/", "//", "%"), MULTIPLY),
     "**": POWER,
 }
 
-_FLOATING: Final = ("exp", "log", "sqrt", "tanh", "sigmoid")
+_FLOATING: Final = ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "sigmoid")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -146,7 +146,7 @@ def unary(name: str, a: Node) -> Node:
         if a.dtype != BOOL:
             raise TypeError(f"~ is for bools, found {described(a)}")
         return Node("not {0}", NOT, (NOT,), (a,), BOOL, a.shape)
-    dtype = _float(a.dtype) if name in _FLOATING else _number(a.dtype)
+    dtype = _float(a.dtype) if name in _FLOATING else number(a.dtype)
     if name == "-":
         return Node("-{0}", NEGATE, (ATOM,), (a,), dtype, a.shape)
     return _call(name, (strong(a),), dtype, a.shape)
@@ -169,7 +169,7 @@ def binary(name: str, a: Node, b: Node) -> Node:
         dtype, least = _float(dtype), (ATOM, ATOM)
     else:
         least = (own, own + 1)
-        dtype = _float(dtype) if name == "/" else dtype if name in ("and", "or") else _number(dtype)
+        dtype = _float(dtype) if name == "/" else dtype if name in ("and", "or") else number(dtype)
     return Node(f"{{0}} {name} {{1}}", own, least, (a, b), dtype, shape)
 
 
@@ -192,6 +192,26 @@ def truth(a: Node) -> Node:
     return a if a.dtype == BOOL else binary("!=", a, literal(0))
 
 
+def clipped(a: Node, low: Node | None, high: Node | None) -> Node:
+    """What is below one number or above another becomes that."""
+    if low is not None:
+        a = least_of("max", a, low)
+    return a if high is None else least_of("min", a, high)
+
+
+def rounded(a: Node, decimals: int) -> Node:
+    """The nearest number with so many digits after the point; of two the one that ends evenly."""
+    if a.dtype in (BOOL, INT64):
+        if decimals < 0:
+            raise InvalidError(f"round: decimals={decimals} of integers is not supported; convert them to float64 first")
+        return converted(a, INT64)
+    if decimals == 0:
+        return unary("round", a)
+    scale = literal(10.0 ** abs(decimals))
+    there, back = ("*", "/") if decimals > 0 else ("/", "*")
+    return binary(back, unary("round", binary(there, a, scale)), scale)
+
+
 def converted(a: Node, dtype: str) -> Node:
     """The same elements in another type."""
     return a if a.dtype == dtype and not a.weak else _call(dtype, (a,), dtype, a.shape)
@@ -209,7 +229,7 @@ def matmul(a: Node, b: Node) -> Node:
         raise InvalidError(f"`@`: lhs {a.shape} and rhs {b.shape} disagree on the inner axis")
     batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "`@`")
     shape = batch + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
-    return Node("{0} @ {1}", MULTIPLY, (MULTIPLY, MULTIPLY + 1), (a, b), _number(common(a, b)), shape)
+    return Node("{0} @ {1}", MULTIPLY, (MULTIPLY, MULTIPLY + 1), (a, b), number(common(a, b)), shape)
 
 
 def reduced(name: str, a: Node, axis: Any, keepdims: bool) -> Node:
@@ -225,7 +245,7 @@ def reduced(name: str, a: Node, axis: Any, keepdims: bool) -> Node:
     kept = tuple(n for k, n in enumerate(a.shape) if k not in over)
     by = "" if not kept and len(over) == a.ndim else f", axis=[{_listed(over)}]"
     made = Node(f"{name}({{0}}{by})", ATOM, (0,), (a,), dtype, kept)
-    return _with_axes(made, over) if keepdims else made
+    return with_axes(made, over) if keepdims else made
 
 
 def mean(a: Node, axis: Any, keepdims: bool) -> Node:
@@ -234,6 +254,14 @@ def mean(a: Node, axis: Any, keepdims: bool) -> Node:
     # As numpy does: sums of integers could be too large for one.
     a = converted(a, FLOAT64) if a.dtype in (INT64, BOOL) else a
     return binary("/", reduced("sum", a, axis, keepdims), literal(count))
+
+
+def variance(a: Node, axis: Any, ddof: float, keepdims: bool) -> Node:
+    """The mean of squared distances from the mean."""
+    count = math.prod(a.shape[k] for k in axes(axis, a.ndim, "var"))
+    away = binary("-", a, mean(a, axis, True))
+    total = reduced("sum", binary("*", away, away), axis, keepdims)
+    return binary("/", total, literal(max(count - ddof, 0)))
 
 
 def extreme_place(name: str, a: Node, axis: Any, keepdims: bool) -> Node:
@@ -261,7 +289,7 @@ def extreme_place(name: str, a: Node, axis: Any, keepdims: bool) -> Node:
     form = f"{{out}}[{', '.join(indices[k] for k in kept)}] min= where({found}, {' + '.join(reversed(place))}, {scale})"
     shape = tuple(a.shape[k] for k in kept)
     made = Node(form, ATOM, (ATOM, ATOM), (a, best), INT64, shape, statement=True, label=f"{name}({{0}})")
-    return _with_axes(made, over) if keepdims else made
+    return with_axes(made, over) if keepdims else made
 
 
 def literal_of(dtype: str, value: bool | int | float) -> Node:
@@ -284,44 +312,6 @@ def transposed(a: Node, order: Sequence[int] | None) -> Node:
         return a
     shape = tuple(a.shape[k] for k in wanted)
     return Node(f"transpose({{0}}, [{_listed(wanted)}])", ATOM, (0,), (a,), a.dtype, shape)
-
-
-def einsum(spec: str, operands: Sequence[Node]) -> Node:
-    """A sum of products by the letters of its axes."""
-    if not isinstance(spec, str):
-        raise InvalidError(f'einsum: the first argument is text as in "ik,kj->ij", found {spec!r}')
-    compact = "".join(spec.split())
-    left, arrow, right = compact.partition("->")
-    terms = left.split(",")
-    for letter in left.replace(",", "") + right:
-        if not (letter.isascii() and letter.isalpha()):
-            raise InvalidError(f"einsum {spec!r}: {letter!r} is no letter; ellipses are not supported")
-    if len(terms) != len(operands) or not operands:
-        raise InvalidError(f"einsum {spec!r}: it has {len(terms)} terms for {len(operands)} operands")
-    extents: dict[str, int] = {}
-    for term, node in zip(terms, operands, strict=True):
-        if len(term) != node.ndim:
-            raise InvalidError(f"einsum {spec!r}: {term!r} does not fit an operand of shape {node.shape}")
-        for letter, extent in zip(term, node.shape, strict=True):
-            if extents.setdefault(letter, extent) != extent:
-                raise InvalidError(f"einsum {spec!r}: {letter!r} has extent {extents[letter]} and {extent}")
-    if not arrow:
-        right = "".join(letter for letter in sorted(extents) if left.count(letter) == 1)
-    for at, letter in enumerate(right):
-        if letter not in extents:
-            raise InvalidError(f"einsum {spec!r}: {letter!r} is in no operand")
-        if letter in right[:at]:
-            raise InvalidError(f"einsum {spec!r}: {letter!r} appears twice in the result")
-    operands = [strong(node) for node in operands]
-    dtype = operands[0].dtype
-    for node in operands[1:]:
-        dtype = _number(_promoted((dtype, False), (node.dtype, False)))
-    if set(right) != set(extents):
-        dtype = _number(dtype)
-    places = "".join(f", {{{k}}}" for k in range(len(operands)))
-    form = f'einsum("{left}->{right}"{places})'
-    shape = tuple(extents[letter] for letter in right)
-    return Node(form, ATOM, (0,) * len(operands), tuple(operands), dtype, shape)
 
 
 def indexed(a: Node, key: Any) -> Node:
@@ -416,7 +406,7 @@ def common(*nodes: Node) -> str:
     """The type that several promote to."""
     found = (nodes[0].dtype, nodes[0].weak)
     for node in nodes[1:]:
-        found = _promoted(found, (node.dtype, node.weak)), found[1] and node.weak
+        found = promoted(found, (node.dtype, node.weak)), found[1] and node.weak
     return found[0]
 
 
@@ -436,7 +426,7 @@ def parse_dtype(dtype: Any, what: str) -> str:
 _KINDS: Final = {BOOL: 0, INT64: 1, FLOAT32: 2, FLOAT64: 2}
 
 
-def _promoted(a: tuple[str, bool], b: tuple[str, bool]) -> str:
+def promoted(a: tuple[str, bool], b: tuple[str, bool]) -> str:
     if a[0] == b[0]:
         return a[0]
     if a[1] and not b[1] and _KINDS[a[0]] <= _KINDS[b[0]]:
@@ -452,7 +442,7 @@ def _float(dtype: str) -> str:
     return FLOAT32 if dtype == FLOAT32 else FLOAT64
 
 
-def _number(dtype: str) -> str:
+def number(dtype: str) -> str:
     return INT64 if dtype == BOOL else dtype
 
 
@@ -467,7 +457,7 @@ def _sliced(a: Node, texts: Sequence[str], shape: Shape) -> Node:
     return Node(f"{{0}}[{', '.join(texts)}]", ATOM, (ATOM,), (a,), a.dtype, shape)
 
 
-def _with_axes(a: Node, places: Sequence[int]) -> Node:
+def with_axes(a: Node, places: Sequence[int]) -> Node:
     """With new axes of extent 1 at these places of the result."""
     rest = iter(a.shape)
     shape = tuple(1 if k in places else next(rest) for k in range(a.ndim + len(places)))

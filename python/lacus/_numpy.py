@@ -45,6 +45,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.subtract: _operator("-"),
     np.multiply: _operator("*"),
     np.divide: _operator("/"),
+    np.floor_divide: _operator("//"),
     np.remainder: _operator("%"),
     np.power: _operator("**"),
     np.matmul: _operator("@"),
@@ -65,12 +66,16 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.absolute: _lazy("abs"),
     np.fabs: _lazy("abs"),
     np.sign: _lazy("sign"),
-    np.exp: _lazy("exp"),
-    np.log: _lazy("log"),
-    np.sqrt: _lazy("sqrt"),
-    np.tanh: _lazy("tanh"),
     np.minimum: _lazy("minimum"),
     np.maximum: _lazy("maximum"),
+    np.rint: _lazy("round"),
+    **{
+        getattr(np, name): _lazy(name)
+        for name in (
+            "exp", "expm1", "log", "log1p", "sqrt", "square", "sin", "cos", "tanh", "floor", "ceil", "isnan", "isinf",
+            "isfinite",
+        )
+    },
 }
 
 
@@ -94,11 +99,131 @@ def _reduction(name: str) -> Callable[..., Any]:
     return call
 
 
+def _spread(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: Any = False) -> Any:
+        from .array import array
+
+        return getattr(array(a), name)(axis=axis, ddof=ddof, keepdims=bool(keepdims))
+
+    return call
+
+
+def _form(name: str) -> Callable[..., Any]:
+    """A function of ``_forms`` whose first argument is an array and whose others are not."""
+
+    def call(a: Any, *options: Any) -> Any:
+        from . import _forms
+        from .array import LazyArray, node_of
+
+        return LazyArray._of(getattr(_forms, name)(node_of(a, name), *options))
+
+    return call
+
+
 def _transpose(a: Any, axes: Any = None) -> Any:
     return a.transpose(axes)
 
 
-def _dot(a: Any, b: Any) -> Any:
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    from .array import array
+
+    return array(a).clip(a_min if min is None else min, a_max if max is None else max)
+
+
+def _round(a: Any, decimals: int = 0) -> Any:
+    return a.round(decimals)
+
+
+def _reshape(a: Any, shape: Any) -> Any:
+    return a.reshape(shape)
+
+
+def _ravel(a: Any) -> Any:
+    return a.reshape(-1)
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return a.squeeze(axis)
+
+
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    return a.swapaxes(axis1, axis2)
+
+
+def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    return _form("moved")(a, source, destination)
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    return _form("expanded")(a, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return _lazy("einsum")("i,j->ij", a, b)
+
+
+def _diagonal(a: Any, offset: int = 0) -> Any:
+    return _form("diagonal")(a, offset)
+
+
+def _trace(a: Any, offset: int = 0) -> Any:
+    return _diagonal(a, offset).sum(axis=-1)
+
+
+def _diag(v: Any, k: int = 0) -> Any:
+    return _lazy("diag")(v, k)
+
+
+def _tril(m: Any, k: int = 0) -> Any:
+    return _lazy("tril")(m, k)
+
+
+def _triu(m: Any, k: int = 0) -> Any:
+    return _lazy("triu")(m, k)
+
+
+def _broadcast_to(array: Any, shape: Any) -> Any:
+    return _form("broadcast_to")(array, shape)
+
+
+def _concatenate(arrays: Any, axis: int = 0) -> Any:
+    return _lazy("concatenate")(arrays, axis)
+
+
+def _stack(arrays: Any, axis: int = 0) -> Any:
+    return _lazy("stack")(arrays, axis)
+
+
+def _pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+    if mode != "constant":
+        raise TypeError(f"mode={mode!r} is not supported; 'constant' is")
+    return _lazy("pad")(array, pad_width, constant_values)
+
+
+def _count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return (a != 0).sum(axis=axis, keepdims=bool(keepdims))
+
+
+def _norm(x: Any, ord: None = None, axis: Any = None, keepdims: Any = False) -> Any:
+    if ord is not None:
+        raise TypeError("ord is not supported; without it, the root of the sum of squares is given")
+    absolute = x.astype("float64") if x.dtype.kind in "bi" else x
+    return _lazy("sqrt")((absolute * absolute).sum(axis=axis, keepdims=bool(keepdims)))
+
+
+def _like(value: Any) -> Callable[..., Any]:
+    def call(a: Any, dtype: Any = None) -> Any:
+        return _lazy("full")(a.shape, value, a.dtype if dtype is None else dtype)
+
+    return call
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    return _lazy("full")(a.shape, fill_value, a.dtype if dtype is None else dtype)
+
+
+def dot(a: Any, b: Any) -> Any:
+    """``np.dot`` of what has two axes at most."""
     left, right = np.ndim(a) if not hasattr(a, "ndim") else a.ndim, np.ndim(b) if not hasattr(b, "ndim") else b.ndim
     if left > 2 or right > 2:
         raise TypeError("np.dot is not supported on lazy arrays of more than two axes; use @ or lacus.einsum")
@@ -127,7 +252,32 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
         for name in ("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax")
     },
     np.transpose: _transpose,
-    np.dot: _dot,
+    np.dot: dot,
+    np.var: _spread("var"),
+    np.std: _spread("std"),
+    np.clip: _clip,
+    np.round: _round,
+    np.reshape: _reshape,
+    np.ravel: _ravel,
+    np.squeeze: _squeeze,
+    np.swapaxes: _swapaxes,
+    np.moveaxis: _moveaxis,
+    np.expand_dims: _expand_dims,
+    np.outer: _outer,
+    np.trace: _trace,
+    np.diagonal: _diagonal,
+    np.diag: _diag,
+    np.tril: _tril,
+    np.triu: _triu,
+    np.broadcast_to: _broadcast_to,
+    np.concatenate: _concatenate,
+    np.stack: _stack,
+    np.pad: _pad,
+    np.count_nonzero: _count_nonzero,
+    np.linalg.norm: _norm,
+    np.zeros_like: _like(0),
+    np.ones_like: _like(1),
+    np.full_like: _full_like,
     np.einsum: _einsum,
     np.where: _where,
     np.shape: _shape,

@@ -120,13 +120,13 @@ def shown(root: Node) -> str:
     """The expression on one line, as far as it fits there."""
 
     def text(node: Node, levels: int) -> tuple[str, int]:
-        if node.source is not None or not node.args:
+        if node.source is not None or not (node.args or node.statement):
             return node.form, node.strength
         if levels == 0:
             return "…", 9
         found = [text(arg, levels - 1) for arg in node.args]
         if node.statement:
-            return node.label.format(found[0][0]), 9
+            return node.label.format(*(text for text, _ in found)), 9
         args = [f"({t})" if strength < least else t for (t, strength), least in zip(found, node.least, strict=True)]
         return node.form.format(*args), node.strength
 

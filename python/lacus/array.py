@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _expression as ex
+from . import _forms as forms
 from ._arrays import Array
 from ._display import tensor_html
 from ._expression import Node
 from ._native import Sparse
-from ._numpy import call_function, call_ufunc
+from ._numpy import call_function, call_ufunc, dot
 from ._program import Given, Stored, ordered, shown, written
 from ._values import native
 from ._wish import wish
@@ -163,9 +165,9 @@ class LazyArray:
             raise InvalidError(f"{quoted(name)} is a column: its samples are written row by row")
         wanted = wish(layout, chunk_shape, None, compression, "slices", None, None, None)
         text = None if metadata is None else metadata_text(metadata, f"tensor {quoted(name)}")
-        program, sources = written({"r0": self._node})
+        program, sources = written({"result": self._node})
         chosen = options(memory, workers, spill, forbid_nan, None, durable)
-        execute(program, sources, dataset, {"r0": (name, wanted, text)}, chosen, progress)
+        execute(program, sources, dataset, {"result": (name, wanted, text)}, chosen, progress)
         return Tensor(dataset, name)
 
     def explain(self, *, memory: int | str | None = None, workers: int | None = None) -> str:
@@ -200,6 +202,12 @@ class LazyArray:
 
     def __rtruediv__(self, other: Any) -> LazyArray:
         return _binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> LazyArray:
+        return _binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> LazyArray:
+        return _binary("//", other, self)
 
     def __mod__(self, other: Any) -> LazyArray:
         return _binary("%", self, other)
@@ -286,8 +294,30 @@ class LazyArray:
         return LazyArray._of(ex.converted(self._node, ex.parse_dtype(dtype, "astype")))
 
     def reshape(self, *shape: Any) -> LazyArray:
-        """Not supported: tiles of a reshaped array are no tiles of the array."""
-        raise TypeError("reshape is not supported on lazy arrays; None in an index adds an axis, 0 removes one of extent 1")
+        """With other axes: they can be split, and those of extent 1 come and go, but none can be joined."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        return LazyArray._of(forms.reshaped(self._node, wanted))
+
+    def squeeze(self, axis: Any = None) -> LazyArray:
+        """Without its axes of extent 1, or without these."""
+        return LazyArray._of(forms.squeezed(self._node, axis))
+
+    def swapaxes(self, axis1: int, axis2: int) -> LazyArray:
+        """With two axes in each other's place."""
+        return LazyArray._of(forms.swapped(self._node, axis1, axis2))
+
+    def clip(self, min: Any = None, max: Any = None) -> LazyArray:
+        """With `min` for what is below, and `max` for what is above."""
+        low, high = (None if bound is None else node_of(bound, "clip") for bound in (min, max))
+        return LazyArray._of(ex.clipped(self._node, low, high))
+
+    def round(self, decimals: int = 0) -> LazyArray:
+        """The nearest numbers with so many digits after the point; of two, the even one."""
+        return LazyArray._of(ex.rounded(self._node, operator.index(decimals)))
+
+    def dot(self, other: Any) -> LazyArray:
+        """``self @ other``; with a single number, their product."""
+        return dot(self, other)  # type: ignore[no-any-return]
 
     # Reductions.
 
@@ -302,6 +332,14 @@ class LazyArray:
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
         """The mean."""
         return LazyArray._of(ex.mean(self._node, axis, keepdims))
+
+    def var(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> LazyArray:
+        """The variance: the sum of squared distances from the mean, divided by how many there are less `ddof`."""
+        return LazyArray._of(ex.variance(self._node, axis, ddof, keepdims))
+
+    def std(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> LazyArray:
+        """The standard deviation, the root of the variance."""
+        return LazyArray._of(ex.unary("sqrt", ex.variance(self._node, axis, ddof, keepdims)))
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
         """The smallest element; NaN where there is one."""

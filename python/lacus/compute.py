@@ -124,7 +124,9 @@ def compute(
     """
     if not arrays:
         return ()
-    roots = {f"r{k}": array(value)._node for k, value in enumerate(arrays)}
+    # As messages call them.
+    names = ["result"] if len(arrays) == 1 else [f"result {k}" for k in range(len(arrays))]
+    roots = {name: array(value)._node for name, value in zip(names, arrays, strict=True)}
     text, sources = written(roots)
     chosen = options(memory, workers, spill, forbid_nan, None, False)
     made, _, _ = execute(text, sources, None, {}, chosen, progress)

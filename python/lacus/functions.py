@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+from . import _einsum
 from . import _expression as ex
-from .array import LazyArray, node_of
+from . import _forms as forms
+from .array import LazyArray, array, node_of
+from .errors import InvalidError
 
 __all__ = [
     "abs",
+    "arange",
+    "ceil",
+    "clip",
+    "concatenate",
+    "cos",
+    "diag",
     "einsum",
     "exp",
+    "expm1",
+    "eye",
+    "floor",
     "full",
+    "isfinite",
+    "isinf",
+    "isnan",
     "log",
+    "log1p",
     "maximum",
     "minimum",
     "ones",
+    "pad",
     "random",
     "relu",
+    "round",
     "sigmoid",
     "sign",
+    "sin",
     "sqrt",
+    "square",
+    "stack",
     "tanh",
+    "tril",
+    "triu",
     "where",
     "zeros",
 ]
@@ -36,14 +61,76 @@ def exp(x: Any) -> LazyArray:
     return _of_elements("exp", x)
 
 
+def expm1(x: Any) -> LazyArray:
+    """``exp(x) - 1`` for each element, also where that is small."""
+    return _of_elements("expm1", x)
+
+
 def log(x: Any) -> LazyArray:
     """The natural logarithm of each element."""
     return _of_elements("log", x)
 
 
+def log1p(x: Any) -> LazyArray:
+    """``log(1 + x)`` for each element, also where that is small."""
+    return _of_elements("log1p", x)
+
+
 def sqrt(x: Any) -> LazyArray:
     """The square root of each element."""
     return _of_elements("sqrt", x)
+
+
+def square(x: Any) -> LazyArray:
+    """Each element times itself."""
+    node = node_of(x, "square")
+    return LazyArray._of(ex.binary("*", node, node))
+
+
+def sin(x: Any) -> LazyArray:
+    """The sine of each element."""
+    return _of_elements("sin", x)
+
+
+def cos(x: Any) -> LazyArray:
+    """The cosine of each element."""
+    return _of_elements("cos", x)
+
+
+def floor(x: Any) -> LazyArray:
+    """The next whole number below each element; integers stay what they are."""
+    return _of_elements("floor", x)
+
+
+def ceil(x: Any) -> LazyArray:
+    """The next whole number above each element; integers stay what they are."""
+    return _of_elements("ceil", x)
+
+
+def round(x: Any, decimals: int = 0) -> LazyArray:
+    """The nearest number with so many digits after the point; of two, the even one."""
+    return array(x).round(decimals)
+
+
+def isnan(x: Any) -> LazyArray:
+    """Where elements are NaN."""
+    node = ex.strong(node_of(x, "isnan"))
+    return LazyArray._of(ex.binary("!=", node, node))
+
+
+def isinf(x: Any) -> LazyArray:
+    """Where elements are infinite."""
+    return abs(x) == math.inf
+
+
+def isfinite(x: Any) -> LazyArray:
+    """Where elements are neither infinite nor NaN."""
+    return abs(x) < math.inf
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> LazyArray:
+    """Each element, or `min` where it is below, and `max` where it is above."""
+    return array(x).clip(min, max)
 
 
 def abs(x: Any) -> LazyArray:
@@ -91,7 +178,54 @@ def einsum(subscripts: str, *operands: Any) -> LazyArray:
 
     >>> lacus.einsum("ik,kj->ij", a, b)     # the same as a @ b
     """
-    return LazyArray._of(ex.einsum(subscripts, [node_of(operand, "einsum") for operand in operands]))
+    return LazyArray._of(_einsum.einsum(subscripts, [node_of(operand, "einsum") for operand in operands]))
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> LazyArray:
+    """Arrays one after another along an axis."""
+    return LazyArray._of(forms.joined([node_of(each, "concatenate") for each in arrays], axis, "concatenate"))
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> LazyArray:
+    """Arrays of one shape along a new axis."""
+    return LazyArray._of(forms.stacked([node_of(each, "stack") for each in arrays], axis))
+
+
+def pad(x: Any, widths: Any, value: Any = 0) -> LazyArray:
+    """An array with `widths` elements more around it: a number, ``(before, after)``, or such a pair for each axis.
+
+    >>> lacus.pad(a, ((1, 1), (0, 2)))
+    """
+    return LazyArray._of(forms.padded(node_of(x, "pad"), widths, node_of(value, "pad")))
+
+
+def tril(x: Any, k: int = 0) -> LazyArray:
+    """An array with zeros above a diagonal of its last two axes."""
+    return LazyArray._of(forms.triangle(node_of(x, "tril"), k, True))
+
+
+def triu(x: Any, k: int = 0) -> LazyArray:
+    """An array with zeros below a diagonal of its last two axes."""
+    return LazyArray._of(forms.triangle(node_of(x, "triu"), k, False))
+
+
+def diag(x: Any, k: int = 0) -> LazyArray:
+    """A diagonal of a matrix; of a vector, a matrix with it along a diagonal."""
+    node = node_of(x, "diag")
+    if node.ndim not in (1, 2):
+        raise InvalidError(f"diag: expected one axis or two, found shape {node.shape}")
+    return LazyArray._of(forms.on_diagonal(node, k) if node.ndim == 1 else forms.diagonal(node, k))
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> LazyArray:
+    """Numbers from `start` (0 if there is only `stop`) up to `stop`, which is not among them."""
+    first, end = (0, start) if stop is None else (start, stop)
+    return LazyArray._of(forms.counted(first, end, step, None if dtype is None else ex.parse_dtype(dtype, "arange")))
+
+
+def eye(rows: int, columns: int | None = None, k: int = 0, dtype: Any = "float64") -> LazyArray:
+    """A matrix with ones along a diagonal."""
+    return LazyArray._of(forms.identity(rows, columns, k, ex.parse_dtype(dtype, "eye")))
 
 
 def zeros(shape: Any, dtype: Any = "float64") -> LazyArray:

@@ -34,7 +34,7 @@ def parse_size(text: str | int, what: str) -> int:
     else:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
         unit = _UNITS.get(found[2].lower()) if found else None
-        if found is None or unit is None:
+        if found is None or unit is None or (unit == 1 and not float(found[1]).is_integer()):
             raise InvalidError(f'{what}: {text!r} is no size; write "64MiB" or a number of bytes')
         size = int(float(found[1]) * unit)
     if size <= 0:

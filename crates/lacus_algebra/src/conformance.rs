@@ -9,14 +9,14 @@ use lacus_tensor::{DType, Scalar, Shape};
 use std::collections::BTreeMap;
 
 /// Programs of every kind of statement. They save what they compute; all numbers are whole, so that sums are exact.
-pub const PROGRAMS: [&str; 46] = [
+pub const PROGRAMS: [&str; 56] = [
     "C = A @ B\nsave(C, \"C\")",
     "C[i,j] = A[i,k] * B[k,j] + A[i,j]\nsave(C, \"C\")",
     "x[i] = 2 * A[i,j] * B[j,k] * v[k] + 3\nsave(x, \"x\")",
     "D[i,j] min= A[i,k] + B[k,j]\nsave(D, \"D\")",
     "D[i,j] max= min(A[i,k], B[k,j])\nsave(D, \"D\")",
     "x or= A[i,j] > 5\ny and= A[i,j] < 90\nsave(x, \"x\"); save(y, \"y\")",
-    "x[] hypot= A[i,j]\nsave(floor(x), \"x\")",
+    "x[] hypot= A[i,j]\nsave(whole(x), \"x\")",
     "x[j] *= A[i,j] if i < 3\nsave(x, \"x\")",
     "C = A + v\nD = transpose(C) - 1\nsave(D, \"D\")",
     "s = sum(A)\nC = A * s\nsave(C, \"C\"); save(s, \"s\")",
@@ -56,6 +56,16 @@ pub const PROGRAMS: [&str; 46] = [
     "t = A + B\nd[i] = t[i,j] - v[i]\nu = d > 3\nsave(any(u), \"x\"); save(sum(where(u, d, 0)), \"y\")",
     "x = v\nfor t in 0..3 { e = A * x\n y[i] = e[i,j]\n z = y % 7\n x = z - t }\nsave(x, \"x\")",
     "C = A @ B\nD = A @ B + transpose(C)\nE = C * D @ A\nsave(E, \"E\"); save(sum(E), \"s\")",
+    "C[i in 0..10, j] = where(i < 7, A[i,j], B[i - 7, j])\nsave(C, \"C\")",
+    "t[i in 0..14] = where(i < 7, v[i], 2 * v[i - 7])\nx = t[3:11] + sum(t)\nsave(x, \"x\"); save(max(t), \"y\")",
+    "r[i in 0..9] = 2 * i - 3\nE[i in 0..5, j in 0..4] = where(i == j, 1, 0)\nsave(r, \"r\"); save(E, \"E\")",
+    "x[i in 0..3, j in 0..2] = v[2*i + j + 1]\nsave(x, \"x\")",
+    "P[i in 0..9, j in 0..8] = A[i - 1, j - 1] if i >= 1 and i < 8 and j >= 1\nsave(sum(P, 0), \"s\"); save(P, \"P\")",
+    "C[i in 0..14, j] = where(i < 7, A[i,j], B[i - 7, j])\nsave(C @ v, \"x\"); save(transpose(C) @ C, \"y\")",
+    "x[i in 0..3] = v[i]\ny[i in 0..0] = v[i]\nz[i, k in 0..4] = v[i] * k\nsave(x, \"x\"); save(sum(y), \"y\"); save(z, \"z\")",
+    "d[i in 0..5] = A[i + 2, i]\nD[i in 0..6, j in 0..6] = where(i == j + 1 and i < 6, d[j], 0)\nsave(D, \"D\")",
+    "n = dim(A, 0)\nx[i in 0..n // 2] = A[2*i, j] * v[j]\nfor t in 0..3 { x[i in 0..3] = x[i] + t * i }\nsave(x, \"x\")",
+    "x = v // 3 + v // -2 + floor(A[0] / 2) * ceil(v / 4) + round(A[1] / 8)\nsave(x, \"x\")",
 ];
 
 /// Types and values of the inputs.
@@ -92,7 +102,7 @@ pub fn inputs() -> (Inputs, BTreeMap<String, Array>) {
 pub fn checked(text: &str) -> CheckedProgram {
     let functions = Functions::new()
         .with(Function::new("hypot", 2, |x| x[0].hypot(x[1])).associative(0.0))
-        .with(Function::new("floor", 1, |x| (x[0] + 1e-6).floor()))
+        .with(Function::new("whole", 1, |x| (x[0] + 1e-6).floor()))
         .with(Function::new("twice", 1, |x| 2.0 * x[0]));
     let header: String =
         ["A", "B", "v", "w", "M"].map(|name| format!("{name} = load(\"{name}\")\n")).concat();

@@ -178,7 +178,9 @@ pub enum Problem {
         second_of: String,
     },
     /// An index of the result that nothing on the right gives an extent to.
-    #[error("output index '{index}' does not index a tensor on the right")]
+    #[error(
+        "output index '{index}' does not index a tensor on the right: tell how far it runs, as in `[{index} in 0..n]`"
+    )]
     OutputIndex {
         /// The index.
         index: String,

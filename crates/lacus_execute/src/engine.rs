@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
-use crate::units::{Doing, Unit, Units, reads_one_tile_each};
+use crate::units::{Unit, Units, reads_one_tile_each};
 use crate::window::Window;
 use job::Job;
 use lacus_algebra::expr::Slot;
@@ -112,6 +112,21 @@ struct Part {
     front: u32,
     is_done: Vec<bool>,
     error: Option<ExecuteError>,
+}
+
+/// Bytes that a tile of a value is going to take, about.
+pub(crate) fn tile_bytes(plan: &ProgramPlan, sparse: &Densities, value: Slot, tile: u32) -> u64 {
+    let own = plan.tiles(value);
+    let floats: u64 = own.shape(&own.coordinates(tile as usize)).iter().product();
+    match sparse.get(&value) {
+        // Nonzeros are not spread evenly.
+        Some(&density) => {
+            let all: f64 = own.dims.iter().map(|&n| n as f64).product();
+            let share = floats as f64 / all.max(1.0);
+            (2.0 * share * sparse_bytes(&plan.network, value, density)) as u64 + 8 * own.blocks[0] + 64
+        }
+        None => floats * plan.network.value(value).dtype.size_bytes() as u64,
+    }
 }
 
 impl<'a> Engine<'a> {
@@ -267,19 +282,7 @@ impl<'a> Engine<'a> {
 
     /// Bytes that the tile of a value is expected to take.
     pub(crate) fn tile_bytes(&self, value: Slot, tile: u32) -> u64 {
-        let own = self.plan.tiles(value);
-        let floats: u64 = own.shape(&own.coordinates(tile as usize)).iter().product();
-        match self.sparse.get(&value) {
-            // Nonzeros are not spread evenly.
-            Some(&density) => {
-                let all: f64 = own.dims.iter().map(|&n| n as f64).product();
-                let share = floats as f64 / all.max(1.0);
-                (2.0 * share * sparse_bytes(&self.plan.network, value, density)) as u64
-                    + 8 * own.blocks[0]
-                    + 64
-            }
-            None => floats * self.plan.network.value(value).dtype.size_bytes() as u64,
-        }
+        tile_bytes(self.plan, &self.sparse, value, tile)
     }
 
     /// Brings a tile here and hands it out; for conditions and for what is saved outside of units.
@@ -366,25 +369,13 @@ impl<'a> Engine<'a> {
     }
 
     /// Bytes that a unit needs, if tiles take so many.
-    pub(crate) fn need(&self, graph: &TaskGraph, unit: &Unit, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
-        let (own, then) = unit.reads();
-        let mut of = |all: Vec<TaskId>| -> u64 { all.into_iter().map(&mut bytes).sum() };
-        let (mut need, then) = (of(own), of(then));
-        if !matches!(unit.doing, Doing::Emit(_)) {
-            let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
-            // What is put together from several tiles, or computed before it is multiplied.
-            if !self.is_plain.get(&value).copied().unwrap_or(true) {
-                need *= 2;
-            }
-            need += bytes(unit.task);
-        }
-        need + then
+    pub(crate) fn need(&self, graph: &TaskGraph, unit: &Unit, bytes: impl FnMut(TaskId) -> u64) -> u64 {
+        let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
+        unit.need(self.is_plain.get(&value).copied().unwrap_or(true), bytes)
     }
 
     /// The units of a graph. Tasks are done at one go only if the tiles of all of them are not too much at once.
     pub(crate) fn units(&self, graph: &TaskGraph) -> Result<Units, ExecuteError> {
-        let fusing = self.fusing();
-        let units = Units::of(self.plan, graph, &fusing)?;
         let budget = self.lock().report.budget_bytes;
         let bytes = |task: TaskId| match graph.task(task) {
             Some(task) if task.kind == TaskKind::Load => {
@@ -394,11 +385,8 @@ impl<'a> Engine<'a> {
             Some(task) => self.tile_bytes(task.value, task.tile),
             None => 0,
         };
-        let mut fused = units.all.iter().filter(|unit| !unit.then.is_empty());
-        if fused.all(|unit| self.need(graph, unit, bytes) <= budget) {
-            return Ok(units);
-        }
-        Ok(Units::of(self.plan, graph, &Fusing { is_off: true, ..fusing })?)
+        let fits = |unit: &Unit| self.need(graph, unit, bytes) <= budget;
+        Ok(Units::that_fit(self.plan, graph, &self.fusing(), fits)?)
     }
 
     /// Bytes that each unit needs. Fails if one needs more than there is.

@@ -55,8 +55,8 @@ pub enum ExecuteError {
         at: Vec<u64>,
     },
 
-    /// A remainder of integers by zero.
-    #[error("a remainder of integers by zero at {at:?}")]
+    /// A remainder or quotient of integers by zero.
+    #[error("an integer is divided by zero at {at:?}")]
     ZeroDivision {
         /// The values of the indices.
         at: Vec<i64>,

@@ -1,15 +1,17 @@
 //! How a program would be run here, for people: nothing is computed.
 
+use crate::engine::tile_bytes;
 use crate::error::{ExecuteError, human};
 use crate::form::{Manner, ProductForm, manner};
-use crate::fuse::{Fused, Fusing};
+use crate::fuse::Fusing;
 use crate::input::Input;
 use crate::limits::{default_memory_bytes, default_workers};
 use crate::output::{bytes_of, kept_in_memory};
-use crate::run::{RunOptions, plan_for, plan_run, sparse_values};
+use crate::run::{RunOptions, plan_for, plan_run, pooled, sparse_values};
 use crate::sparsity::Densities;
+use crate::units::{Unit, Units, reads_one_tile_each};
 use lacus_algebra::expr::{CheckedProgram, Slot};
-use lacus_algebra::{FlowNode, Formula, Known, Made, ProgramPlan, TaskGraph, Until};
+use lacus_algebra::{FlowNode, Formula, Known, Made, ProgramPlan, Task, TaskGraph, TaskId, Until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -25,33 +27,58 @@ pub fn explain_run(
         found => (found?, false),
     };
     let sparse = sparse_values(&plan.network, inputs)?;
-    let mut explained =
-        Explained { plan: &plan, sparse: &sparse, is_stored, in_place: BTreeMap::new(), text: String::new() };
-    if !options.forbid_nan {
-        explained.find_fused(&plan.network.flow, &mut Known::new())?;
-    }
+    let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
+    let kept = kept_in_memory(&plan.network, &|_| is_stored, budget, &sparse);
+    let results = bytes_of(&plan.network, &kept);
+    let mut explained = Explained {
+        plan: &plan,
+        inputs,
+        sparse: &sparse,
+        is_stored,
+        budget,
+        results,
+        in_place: BTreeMap::new(),
+        text: String::new(),
+    };
+    let how = Fusing { sparse: &sparse, on_one_site: options.sites.is_some(), is_off: options.forbid_nan };
+    explained.find_fused(&plan.network.flow, &how, &mut Known::new())?;
     // Writing to a string does not fail.
-    let _ = explained.write(inputs, options);
+    let _ = explained.write(options);
     Ok(explained.text)
 }
 
 struct Explained<'a> {
     plan: &'a ProgramPlan,
+    inputs: &'a BTreeMap<String, Input<'a>>,
     sparse: &'a Densities,
     /// Whether results are stored, and not handed back.
     is_stored: bool,
+    /// Bytes that there are, and those of results among them.
+    budget: u64,
+    results: u64,
     /// Formulas that are done in place, and what is there before them.
     in_place: BTreeMap<Slot, Slot>,
     text: String,
 }
 
 impl Explained<'_> {
-    fn find_fused(&mut self, flow: &[FlowNode], known: &mut Known) -> Result<(), ExecuteError> {
+    fn find_fused(
+        &mut self,
+        flow: &[FlowNode],
+        how: &Fusing<'_>,
+        known: &mut Known,
+    ) -> Result<(), ExecuteError> {
         let network = &self.plan.network;
+        let left = self.budget.saturating_sub(self.results + pooled(self.budget, self.results));
         for part in flow.split(|node| matches!(node, FlowNode::Loop(_))).filter(|part| !part.is_empty()) {
             let graph = TaskGraph::of_part(self.plan, part, known)?;
-            let how = Fusing { sparse: self.sparse, on_one_site: false, is_off: false };
-            let fused = Fused::of(self.plan, &graph, &how);
+            let bytes = |task: TaskId| graph.task(task).map_or(0, |task| self.bytes(&task));
+            let is_plain = |unit: &Unit| match network.value(graph.task(unit.task)?.value).made {
+                Made::Operator(at) => Some(reads_one_tile_each(self.plan, &network.operators[at])),
+                _ => None,
+            };
+            let fits = |unit: &Unit| unit.need(is_plain(unit).unwrap_or(true), bytes) <= left;
+            let fused = Units::that_fit(self.plan, &graph, how, fits)?.fused;
             for (from, to) in fused.pairs() {
                 if let (Some(from), Some(to)) = (graph.task(from), graph.task(to)) {
                     self.in_place.insert(to.value, from.value);
@@ -65,8 +92,8 @@ impl Explained<'_> {
                 // One round stands for all.
                 known.insert(*counter, network.position(from, known).unwrap_or(0));
             }
-            self.find_fused(&node.before, known)?;
-            self.find_fused(&node.after, known)?;
+            self.find_fused(&node.before, how, known)?;
+            self.find_fused(&node.after, how, known)?;
             if let Until::Counted(counter, ..) = &node.until {
                 known.remove(counter);
             }
@@ -74,11 +101,23 @@ impl Explained<'_> {
         Ok(())
     }
 
-    fn write(&mut self, inputs: &BTreeMap<String, Input<'_>>, options: &RunOptions) -> std::fmt::Result {
+    /// Bytes of a task's tile. What the caller has is there already.
+    fn bytes(&self, task: &Task<'_>) -> u64 {
+        match &self.plan.network.value(task.value).made {
+            Made::Load(name)
+                if !self.sparse.contains_key(&task.value)
+                    && !matches!(self.inputs.get(name), Some(Input::Stored(..))) =>
+            {
+                0
+            }
+            _ => tile_bytes(self.plan, self.sparse, task.value, task.tile),
+        }
+    }
+
+    fn write(&mut self, options: &RunOptions) -> std::fmt::Result {
         let (plan, network) = (self.plan, &self.plan.network);
-        let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
+        let (inputs, budget, results) = (self.inputs, self.budget, self.results);
         let workers = options.workers.unwrap_or_else(default_workers).max(1);
-        let results = bytes_of(network, &kept_in_memory(network, &|_| self.is_stored, budget, self.sparse));
         let mut text = String::new();
         writeln!(
             text,

@@ -115,6 +115,9 @@ impl<'e, 'a> Flow<'e, 'a> {
                     let before = self.most(&node.before, known)?;
                     let after = self.most(&node.after, known)?;
                     self.depth -= 1;
+                    if let Until::Counted(counter, ..) = &node.until {
+                        known.remove(counter);
+                    }
                     before.max(after)
                 }
                 part => {

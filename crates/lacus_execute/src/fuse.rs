@@ -10,7 +10,7 @@
 
 use crate::sparsity::Densities;
 use lacus_algebra::expr::{Element, ElementNode, Index, Slot};
-use lacus_algebra::{BinaryOp, Made, Operator, ProgramPlan, TaskGraph, TaskId, TaskKind};
+use lacus_algebra::{Made, Operator, ProgramPlan, TaskGraph, TaskId, TaskKind};
 use lacus_tensor::DType;
 use std::collections::HashMap;
 
@@ -169,9 +169,9 @@ fn is_place_by_place(read: &lacus_algebra::Read) -> bool {
     read.at.iter().enumerate().all(|(axis, at)| at.as_index() == Some(Index(axis as u32)))
 }
 
-/// Whether there is a remainder of integers, for which a divisor of zero is an error.
+/// Whether there is a remainder or a quotient of integers, for which a divisor of zero is an error.
 fn divides(element: &Element) -> bool {
     let is_one = |dtype: DType| !matches!(dtype, DType::F32 | DType::F64);
-    matches!(element.node, ElementNode::Binary(BinaryOp::Mod, ..)) && is_one(element.dtype)
+    matches!(element.node, ElementNode::Binary(op, ..) if op.divides_whole()) && is_one(element.dtype)
         || element.parts().into_iter().any(divides)
 }

@@ -14,8 +14,8 @@ use crate::output::{
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
-use lacus_algebra::expr::{CheckedProgram, Slot};
-use lacus_algebra::{Machine, Network, PlanOptions, ProgramPlan, Tiling, lower, plan_network};
+use lacus_algebra::expr::{Affine, CheckedProgram, Slot};
+use lacus_algebra::{Machine, Network, PlanOptions, ProgramPlan, Read, Tiling, lower, plan_network};
 use lacus_table::{Table, WriteOptions};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -69,10 +69,19 @@ const MOST_TILES: f64 = 131_072.0;
 /// Tiles that there should be room for: some for each worker, and all that one task of any operator may hold.
 fn tiles_at_once(network: &Network) -> u64 {
     let of_one = |at: usize| -> u64 {
-        // What is not read index by index lies in two tiles along an axis.
-        let reads = network.operators[at].reads.iter();
-        let read: u64 =
-            reads.map(|read| 1 << read.at.iter().filter(|at| at.as_index().is_none()).count().min(8)).sum();
+        let operator = &network.operators[at];
+        let labels = operator.labels();
+        let is_whole = |at: &Affine, extent: u64| {
+            at.as_index().is_some_and(|index| {
+                labels.iter().any(|label| label.index == index && label.extent == extent)
+            })
+        };
+        // What is not read index by index along whole axes lies in two tiles along an axis.
+        let tiles = |read: &Read| -> u64 {
+            let dims = &network.value(read.value).dims;
+            1 << read.at.iter().zip(dims).filter(|(at, extent)| !is_whole(at, **extent)).count().min(8)
+        };
+        let read: u64 = operator.reads.iter().map(tiles).sum();
         // Once as they are and once put together, the result, and tiles that are larger than they should be.
         3 * (2 * read + 2)
     };
@@ -80,7 +89,7 @@ fn tiles_at_once(network: &Network) -> u64 {
 }
 
 /// Bytes of a budget that are set aside for memory that is kept for the next tiles: it is part of what one sees.
-fn pooled(budget: u64, results: u64) -> u64 {
+pub(crate) fn pooled(budget: u64, results: u64) -> u64 {
     (lacus_tensor::pool_limit_bytes() as u64).min(budget.saturating_sub(results) / 8)
 }
 

@@ -59,6 +59,21 @@ impl Unit {
         then.retain(|task| own.binary_search(task).is_err());
         (own, then)
     }
+
+    /// Bytes that it needs, if tiles take so many. `is_plain` if each of its reads needs one tile.
+    pub(crate) fn need(&self, is_plain: bool, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
+        let (own, then) = self.reads();
+        let mut of = |all: Vec<TaskId>| -> u64 { all.into_iter().map(&mut bytes).sum() };
+        let (mut need, then) = (of(own), of(then));
+        if !matches!(self.doing, Doing::Emit(_)) {
+            // What is put together from several tiles, or computed before it is multiplied.
+            if !is_plain {
+                need *= 2;
+            }
+            need += bytes(self.task);
+        }
+        need + then
+    }
 }
 
 /// The units of a graph in order, and what they wait for.
@@ -113,6 +128,20 @@ pub(crate) fn depends_on_counters(plan: &ProgramPlan, part: &[FlowNode]) -> bool
 }
 
 impl Units {
+    /// The units of a graph. Tasks are done at one go only if the tiles of all of them are not too much at once.
+    pub(crate) fn that_fit(
+        plan: &ProgramPlan,
+        graph: &TaskGraph,
+        fusing: &Fusing<'_>,
+        fits: impl Fn(&Unit) -> bool,
+    ) -> Result<Units, AlgebraError> {
+        let units = Units::of(plan, graph, fusing)?;
+        if units.all.iter().filter(|unit| !unit.then.is_empty()).all(fits) {
+            return Ok(units);
+        }
+        Units::of(plan, graph, &Fusing { is_off: true, ..*fusing })
+    }
+
     /// The units of a graph.
     pub(crate) fn of(
         plan: &ProgramPlan,

@@ -23,8 +23,8 @@ pub(crate) fn at_zero(element: &Element, is_zero: &dyn Fn(Slot, &[Affine]) -> bo
                 (BinaryOp::Mul, ..) if is(&a, false) || is(&b, false) => Some(zero(element.dtype)),
                 (BinaryOp::And, ..) if is(&a, false) || is(&b, false) => Some(Scalar::Bool(false)),
                 (BinaryOp::Or, ..) if is(&a, true) || is(&b, true) => Some(Scalar::Bool(true)),
-                // A remainder by zero is an error, which somebody has to look at.
-                (BinaryOp::Mod, _, Some(b)) if element.dtype == DType::I64 && !b.is_true() => None,
+                // A remainder or quotient by zero is an error, which somebody has to look at.
+                (op, _, Some(b)) if op.divides_whole() && element.dtype == DType::I64 && !b.is_true() => None,
                 (_, Some(a), Some(b)) => Some(a.binary(*op, *b)),
                 _ => None,
             }

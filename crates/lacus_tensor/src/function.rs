@@ -1,8 +1,9 @@
-//! `exp`, `log`, `tanh`, `sigmoid` and powers of floats, written so that a loop over them is vectorised.
+//! `exp`, `log`, `tanh`, `sigmoid` and their kin, written so that a loop over them is vectorised.
 //!
 //! No branches, no tables, no calls: what does not apply is computed as well and not chosen. No fused additions
 //! either, so the bits are the same with any vectors, on any machine and with any C library. `exp` and `log`
-//! are within one unit in the last place of the standard library's, the others within four.
+//! are within one unit in the last place of the standard library's, the others within four. Sines and cosines are those
+//! of the crate `libm`, one by one; only powers other than the simple ones are the C library's.
 
 /// Functions of one float.
 pub(crate) trait Function: Sized {
@@ -14,6 +15,16 @@ pub(crate) trait Function: Sized {
     fn tanh(self) -> Self;
     /// `1 / (1 + exp(-x))`
     fn sigmoid(self) -> Self;
+    /// `exp(x) - 1`
+    fn expm1(self) -> Self;
+    /// `log(1 + x)`
+    fn log1p(self) -> Self;
+    /// The sine.
+    fn sin(self) -> Self;
+    /// The cosine.
+    fn cos(self) -> Self;
+    /// The quotient, rounded down. One that would be whole but for rounding is, as numpy has it.
+    fn floor_div(self, divisor: Self) -> Self;
     /// It to some power. Squares, roots and inverses are what one would write for them, as numpy has it.
     fn pow(self, exponent: Self) -> Self;
 }
@@ -22,7 +33,7 @@ pub(crate) trait Function: Sized {
 macro_rules! function {
     (
         $float:ident, $bits:ident, $polynomial:ident, fraction: $fraction:expr, bias: $bias:expr,
-        ln_2: $ln_2_high:expr, $ln_2_low:expr, exp: $least:expr, $most:expr, tanh: $flat:expr,
+        ln_2: $ln_2_high:expr, $ln_2_low:expr, exp: $least:expr, $most:expr, tanh: $flat:expr, expm1: $large:expr, sin: $sin:ident, cos: $cos:ident,
         exp_series: $exp_series:expr, log_series: $log_series:expr $(,)?
     ) => {
         impl Function for $float {
@@ -76,6 +87,47 @@ macro_rules! function {
             #[inline(always)]
             fn sigmoid(self) -> $float {
                 1.0 / (1.0 + Function::exp(-self))
+            }
+
+            #[inline(always)]
+            fn expm1(self) -> $float {
+                let (less_one, half, rest) = $float::exp_parts(self);
+                let scale = half * rest;
+                let found = less_one * scale + (scale - 1.0);
+                // One more or less makes no difference to what is large, and infinities would cancel out.
+                let found = if self > $large { (1.0 + less_one) * half * rest } else { found };
+                if self == 0.0 { self } else { found }
+            }
+
+            #[inline(always)]
+            fn log1p(self) -> $float {
+                // What 1 + x was rounded by is made up for by a factor.
+                let one_more = 1.0 + self;
+                let found = Function::log(one_more) * (self / (one_more - 1.0));
+                let found = if one_more == 1.0 { self } else { found };
+                if self == $float::INFINITY { self } else { found }
+            }
+
+            #[inline(always)]
+            fn sin(self) -> $float {
+                libm::$sin(self)
+            }
+
+            #[inline(always)]
+            fn cos(self) -> $float {
+                libm::$cos(self)
+            }
+
+            #[inline(always)]
+            fn floor_div(self, divisor: $float) -> $float {
+                let quotient = self / divisor;
+                let rest = self % divisor;
+                let near = (self - rest) / divisor;
+                let near = if rest != 0.0 && (rest < 0.0) != (divisor < 0.0) { near - 1.0 } else { near };
+                let whole = near.floor();
+                let whole = if near - whole > 0.5 { whole + 1.0 } else { whole };
+                let whole = if near == 0.0 { (0.0 as $float).copysign(quotient) } else { whole };
+                if divisor == 0.0 { quotient } else { whole }
             }
 
             #[inline(always)]
@@ -145,6 +197,7 @@ polynomial!(polynomial_f32, f32);
 function! {
     f64, u64, polynomial_f64, fraction: 52, bias: 1023,
     ln_2: 6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10, exp: -746.0, 710.0, tanh: 22.0,
+    expm1: 60.0, sin: sin, cos: cos,
     exp_series: [
         1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0, 1.0 / 40_320.0, 1.0 / 362_880.0,
         1.0 / 3_628_800.0, 1.0 / 39_916_800.0, 1.0 / 479_001_600.0, 1.0 / 6_227_020_800.0,
@@ -157,6 +210,7 @@ function! {
 function! {
     f32, u32, polynomial_f32, fraction: 23, bias: 127,
     ln_2: 0.693_138_1, 9.058_001e-6, exp: -104.0, 89.0, tanh: 10.0,
+    expm1: 40.0, sin: sinf, cos: cosf,
     exp_series: [1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0],
     log_series: [2.0 / 3.0, 2.0 / 5.0, 2.0 / 7.0, 2.0 / 9.0, 2.0 / 11.0],
 }
@@ -197,8 +251,14 @@ mod tests {
             let (found, exact) = (Function::pow(x, exponent), x.powf(exponent));
             assert!(apart(found, exact) <= 1, "{x:e} ** {exponent}: {found:e}, not {exact:e}");
         }
+        assert!(apart(Function::expm1(x), x.exp_m1()) <= 4, "expm1 {x:e}: {:e}", Function::expm1(x));
+        assert!(apart(Function::log1p(x), x.ln_1p()) <= 4, "log1p {x:e}: {:e}", Function::log1p(x));
+        assert!(apart(Function::sin(x), x.sin()) <= 1, "sin {x:e}: {:e}", Function::sin(x));
+        assert!(apart(Function::cos(x), x.cos()) <= 1, "cos {x:e}: {:e}", Function::cos(x));
         let x = x as f32;
         let wide = f64::from(x);
+        assert!(apart_32(Function::expm1(x), wide.exp_m1()) <= 3.0, "expm1 {x:e}: {:e}", Function::expm1(x));
+        assert!(apart_32(Function::log1p(x), wide.ln_1p()) <= 3.0, "log1p {x:e}: {:e}", Function::log1p(x));
         assert!(apart_32(Function::exp(x), wide.exp()) <= 1.2, "exp {x:e}: {:e}", Function::exp(x));
         assert!(apart_32(Function::log(x), wide.ln()) <= 1.0, "log {x:e}: {:e}", Function::log(x));
         assert!(apart_32(Function::tanh(x), wide.tanh()) <= 3.0, "tanh {x:e}: {:e}", Function::tanh(x));

@@ -26,6 +26,20 @@ pub enum UnaryOp {
     Sigmoid,
     /// `relu(x)`: `max(x, 0)`
     Relu,
+    /// `expm1(x)`: `exp(x) - 1`, also where that is small
+    Expm1,
+    /// `log1p(x)`: `log(1 + x)`, also where that is small
+    Log1p,
+    /// `sin(x)`
+    Sin,
+    /// `cos(x)`
+    Cos,
+    /// `floor(x)`: the next whole number below
+    Floor,
+    /// `ceil(x)`: the next whole number above
+    Ceil,
+    /// `round(x)`: the nearest whole number, of two the even one
+    Round,
 }
 
 /// An operation on two elements of one type.
@@ -41,6 +55,8 @@ pub enum BinaryOp {
     Div,
     /// `a % b`, with the sign of `b`; 0 for integers when `b` is 0, as numpy has it
     Mod,
+    /// `a // b`, rounded down; 0 for integers when `b` is 0, as numpy has it
+    FloorDiv,
     /// `a ** b`, always a float
     Pow,
     /// `min(a, b)`; NaN when one is
@@ -67,7 +83,7 @@ pub enum BinaryOp {
 
 impl UnaryOp {
     /// The functions a program calls by name.
-    pub const NAMED: [UnaryOp; 8] = [
+    pub const NAMED: [UnaryOp; 15] = [
         UnaryOp::Exp,
         UnaryOp::Log,
         UnaryOp::Sqrt,
@@ -76,6 +92,13 @@ impl UnaryOp {
         UnaryOp::Tanh,
         UnaryOp::Sigmoid,
         UnaryOp::Relu,
+        UnaryOp::Expm1,
+        UnaryOp::Log1p,
+        UnaryOp::Sin,
+        UnaryOp::Cos,
+        UnaryOp::Floor,
+        UnaryOp::Ceil,
+        UnaryOp::Round,
     ];
 
     /// The name in programs.
@@ -91,12 +114,30 @@ impl UnaryOp {
             UnaryOp::Tanh => "tanh",
             UnaryOp::Sigmoid => "sigmoid",
             UnaryOp::Relu => "relu",
+            UnaryOp::Expm1 => "expm1",
+            UnaryOp::Log1p => "log1p",
+            UnaryOp::Sin => "sin",
+            UnaryOp::Cos => "cos",
+            UnaryOp::Floor => "floor",
+            UnaryOp::Ceil => "ceil",
+            UnaryOp::Round => "round",
         }
     }
 
     /// True when the result is a float whatever goes in.
     pub const fn makes_float(self) -> bool {
-        matches!(self, UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sqrt | UnaryOp::Tanh | UnaryOp::Sigmoid)
+        matches!(
+            self,
+            UnaryOp::Exp
+                | UnaryOp::Log
+                | UnaryOp::Sqrt
+                | UnaryOp::Tanh
+                | UnaryOp::Sigmoid
+                | UnaryOp::Expm1
+                | UnaryOp::Log1p
+                | UnaryOp::Sin
+                | UnaryOp::Cos
+        )
     }
 
     /// True when `f(a ⊕ b) = f(a) ⊕ f(b)`. Sums are equal up to rounding.
@@ -107,7 +148,15 @@ impl UnaryOp {
             | (UnaryOp::Sign, BinaryOp::Mul) => true,
             // Functions that never fall keep the order of their arguments.
             (
-                UnaryOp::Exp | UnaryOp::Sign | UnaryOp::Tanh | UnaryOp::Sigmoid | UnaryOp::Relu,
+                UnaryOp::Exp
+                | UnaryOp::Sign
+                | UnaryOp::Tanh
+                | UnaryOp::Sigmoid
+                | UnaryOp::Relu
+                | UnaryOp::Expm1
+                | UnaryOp::Floor
+                | UnaryOp::Ceil
+                | UnaryOp::Round,
                 BinaryOp::Min | BinaryOp::Max,
             ) => true,
             _ => false,
@@ -124,6 +173,7 @@ impl BinaryOp {
             BinaryOp::Mul => "*",
             BinaryOp::Div => "/",
             BinaryOp::Mod => "%",
+            BinaryOp::FloorDiv => "//",
             BinaryOp::Pow => "**",
             BinaryOp::Min => "min",
             BinaryOp::Max => "max",
@@ -149,6 +199,11 @@ impl BinaryOp {
     /// True for `and` and `or`, which take bools only.
     pub const fn is_logical(self) -> bool {
         matches!(self, BinaryOp::And | BinaryOp::Or)
+    }
+
+    /// True for `%` and `//`, which are errors of integers when the divisor is 0.
+    pub const fn divides_whole(self) -> bool {
+        matches!(self, BinaryOp::Mod | BinaryOp::FloorDiv)
     }
 
     /// True when the grouping does not matter (for floats: up to rounding).

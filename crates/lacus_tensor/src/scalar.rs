@@ -79,7 +79,9 @@ impl Scalar {
             (UnaryOp::Neg, x) => Scalar::I64(x.to_i64().wrapping_neg()),
             (UnaryOp::Abs, x) => Scalar::I64(x.to_i64().wrapping_abs()),
             (UnaryOp::Sign, x) => Scalar::I64(x.to_i64().signum()),
-            (_, x) => Scalar::I64(x.to_i64().max(0)),
+            (UnaryOp::Relu, x) => Scalar::I64(x.to_i64().max(0)),
+            // Whole numbers are rounded.
+            (_, x) => Scalar::I64(x.to_i64()),
         }
     }
 
@@ -194,6 +196,13 @@ macro_rules! float_ops {
                 UnaryOp::Sigmoid => Function::sigmoid(x),
                 UnaryOp::Relu if x < 0.0 => 0.0,
                 UnaryOp::Relu | UnaryOp::Not => x,
+                UnaryOp::Expm1 => Function::expm1(x),
+                UnaryOp::Log1p => Function::log1p(x),
+                UnaryOp::Sin => Function::sin(x),
+                UnaryOp::Cos => Function::cos(x),
+                UnaryOp::Floor => x.floor(),
+                UnaryOp::Ceil => x.ceil(),
+                UnaryOp::Round => x.round_ties_even(),
             }
         }
 
@@ -208,6 +217,7 @@ macro_rules! float_ops {
                     let rest = a % b;
                     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
                 }
+                BinaryOp::FloorDiv => Function::floor_div(a, b),
                 BinaryOp::Pow => Function::pow(a, b),
                 BinaryOp::Min if a.is_nan() || a < b => a,
                 BinaryOp::Max if a.is_nan() || a > b => a,
@@ -230,6 +240,11 @@ fn binary_i64(op: BinaryOp, a: i64, b: i64) -> i64 {
             let rest = a.wrapping_rem(b);
             if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
         }
+        BinaryOp::FloorDiv if b == 0 => 0,
+        BinaryOp::FloorDiv => {
+            let whole = a.wrapping_div(b);
+            if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { whole - 1 } else { whole }
+        }
         BinaryOp::Min => a.min(b),
         BinaryOp::Max => a.max(b),
         _ => b,
@@ -251,20 +266,30 @@ mod tests {
         check(i(7), BinaryOp::Mod, i(0), i(0));
         check(i(i64::MIN), BinaryOp::Mod, i(-1), i(0));
         check(f(-7.5), BinaryOp::Mod, f(2.0), f(0.5));
+        check(i(-7), BinaryOp::FloorDiv, i(3), i(-3));
+        check(i(7), BinaryOp::FloorDiv, i(-7), i(-1));
+        check(i(7), BinaryOp::FloorDiv, i(0), i(0));
+        check(i(i64::MIN), BinaryOp::FloorDiv, i(-1), i(i64::MIN));
+        check(f(-7.5), BinaryOp::FloorDiv, f(2.0), f(-4.0));
+        check(f(-1.0), BinaryOp::FloorDiv, f(f64::INFINITY), f(-1.0));
+        check(f(1.0), BinaryOp::FloorDiv, f(0.0), f(f64::INFINITY));
         check(i(1), BinaryOp::Div, i(4), f(0.25));
         check(f(2.0), BinaryOp::Le, f(2.0), Scalar::Bool(true));
         assert!(f(f64::NAN).binary(BinaryOp::Min, f(1.0)).to_f64().is_nan());
         assert!(f(1.0).binary(BinaryOp::Max, f(f64::NAN)).to_f64().is_nan());
         assert_eq!(i(i64::MIN).unary(UnaryOp::Abs), i(i64::MIN));
         assert_eq!(f(-0.0).unary(UnaryOp::Sign), f(0.0));
+        assert_eq!([2.5, 3.5, -0.5].map(|x| f(x).unary(UnaryOp::Round)), [2.0, 4.0, -0.0].map(f));
+        assert_eq!(i(-3).unary(UnaryOp::Floor), i(-3));
     }
 
-    const ALL: [BinaryOp; 16] = [
+    const ALL: [BinaryOp; 17] = [
         BinaryOp::Add,
         BinaryOp::Sub,
         BinaryOp::Mul,
         BinaryOp::Div,
         BinaryOp::Mod,
+        BinaryOp::FloorDiv,
         BinaryOp::Pow,
         BinaryOp::Min,
         BinaryOp::Max,

@@ -95,6 +95,15 @@ impl Infer<'_> {
         }
     }
 
+    /// The extent that an expression has before anything runs.
+    pub(super) fn known_extent(&mut self, expr: &Expr) -> Result<u64, AlgebraError> {
+        let found = self.known(expr, "an extent")?;
+        u64::try_from(found).or_else(|_| {
+            let (what, expected) = ("an extent".to_owned(), "a number from 0".to_owned());
+            self.fail(Problem::Type { what, expected, found: found.to_string() }, expr.span)
+        })
+    }
+
     /// The range that a position runs through. Indices must have their extents; those of extent 0 count as 0.
     pub(super) fn range(&self, affine: &Affine) -> (i128, i128) {
         affine.range(|symbol| match symbol {

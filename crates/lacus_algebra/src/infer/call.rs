@@ -365,11 +365,7 @@ impl<'a> Infer<'a> {
         };
         let mut axes = Vec::with_capacity(items.len());
         for item in items {
-            let extent = self.known(item, "an extent")?;
-            let Ok(extent) = u64::try_from(extent) else {
-                let (what, expected) = ("an extent".to_owned(), "a number from 0".to_owned());
-                return self.fail(Problem::Type { what, expected, found: extent.to_string() }, item.span);
-            };
+            let extent = self.known_extent(item)?;
             axes.push(self.axis(extent));
         }
         let shape: Vec<u64> = axes.iter().map(|axis| axis.extent).collect();

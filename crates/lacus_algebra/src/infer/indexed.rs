@@ -1,7 +1,7 @@
 //! Statements with indices: `C[i, j] = A[i, k] * B[k, j] if i < j`.
 //!
-//! First all subscripts are collected, and each index gets its extent: from an axis that it indexes alone, or
-//! else the largest with which every position stays within its axis (so `C[i] = A[i + j] * K[j]` is a
+//! First all subscripts are collected, and each index gets its extent: the one it was told, or from an axis that it
+//! indexes alone, or else the largest with which every position stays within its axis (so `C[i] = A[i + j] * K[j]` is a
 //! convolution without padding). Then the right side is lowered with these extents, every position being
 //! checked against its axis, and last the sums are put in place.
 
@@ -90,7 +90,8 @@ impl Infer<'_> {
                 return self.fail(Problem::VariableAsIndex { name: name.clone() }, target.span);
             }
         }
-        self.indices = Some(IndexScope::default());
+        let told = self.told_extents(target)?;
+        self.indices = Some(told);
         self.collect(value)?;
         if let Some(guard) = guard {
             self.collect(guard)?;
@@ -275,17 +276,32 @@ impl Infer<'_> {
         }
     }
 
+    /// The indices of which the left side says how far they run.
+    fn told_extents(&mut self, target: &Target) -> Result<IndexScope, AlgebraError> {
+        let mut scope = IndexScope::default();
+        for (name, extent) in &target.extents {
+            let extent = self.known_extent(extent)?;
+            let fresh = self.fresh();
+            let index = scope.index(name, fresh);
+            scope.set(index, extent);
+        }
+        Ok(scope)
+    }
+
     fn solve_extents(&mut self, span: Span) -> Result<(), AlgebraError> {
         let mut sites: Vec<Site> =
             self.indices.iter().flat_map(|indices| indices.sites.values().cloned()).collect();
         // As they are written, and not as they lie in memory: messages must not change from run to run.
         sites.sort_by_key(|site| site.order);
         let dims = |infer: &Self, site: &Site| infer.program.slots[site.slot.0].dims.clone();
+        let names = self.indices.iter().flat_map(|indices| &indices.names);
+        let told: Vec<Index> =
+            names.filter(|(.., extent)| extent.is_some()).map(|(_, index, _)| *index).collect();
         let mut first_of: BTreeMap<Index, (u64, String)> = BTreeMap::new();
         for site in &sites {
             let shape = dims(self, site);
             for (position, &extent) in site.positions.iter().zip(&shape) {
-                let Some(index) = position.as_index() else { continue };
+                let Some(index) = position.as_index().filter(|index| !told.contains(index)) else { continue };
                 let of = format!("{} {shape:?}", site.name);
                 match first_of.get(&index) {
                     Some((first, by)) if *first != extent => {

@@ -75,7 +75,9 @@ impl Infer<'_> {
                 }
             }
             BinaryOp::Div | BinaryOp::Pow => dtype = float(dtype),
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Mod => dtype = number(dtype),
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Mod | BinaryOp::FloorDiv => {
+                dtype = number(dtype);
+            }
             _ => {}
         }
         let known = a.facts.known.zip(b.facts.known).and_then(|(a, b)| known(op, a, b));
@@ -158,6 +160,11 @@ fn known(op: BinaryOp, a: (i64, i64), b: (i64, i64)) -> Option<(i64, i64)> {
                 }
             }
             Some((*products.iter().min()?, *products.iter().max()?))
+        }
+        BinaryOp::FloorDiv if b.0 == b.1 && b.0 > 0 => Some((a.0.div_euclid(b.0), a.1.div_euclid(b.0))),
+        BinaryOp::Mod if a.0 == a.1 && b.0 == b.1 && b.0 > 0 => {
+            let rest = a.0.rem_euclid(b.0);
+            Some((rest, rest))
         }
         _ => None,
     }

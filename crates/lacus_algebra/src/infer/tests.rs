@@ -30,7 +30,32 @@ fn what_does_not_fit_is_an_error_with_place_and_shapes() {
         "index 'k' has extent 3 in A [7, 3] and 4 in B [4, 2]",
         "line 2, column 19",
     );
-    fails("C[i,q] = A[i,k]", "output index 'q' does not index a tensor on the right", "line 2, column 1");
+    fails(
+        "C[i,q] = A[i,k]",
+        "output index 'q' does not index a tensor on the right: tell how far it runs, as in `[q in 0..n]`",
+        "line 2, column 1",
+    );
+    fails(
+        "C[i in 0..9] = v[i]",
+        "index i of v runs from 0 to 8, outside of axis 0 of shape [7]",
+        "line 2, column 16",
+    );
+    fails(
+        "C[i in 0..9] = where(i <= 7, v[i], 0)",
+        "index i of v runs from 0 to 8, outside of axis 0 of shape [7]",
+        "line 2, column 30",
+    );
+    fails("C[i in 0..2-3] = i", "an extent takes a number from 0, found -1", "line 2, column 11");
+    fails(
+        "C[i in 0..v[0]] = i",
+        "an extent must be a whole number known before running",
+        "line 2, column 11",
+    );
+    fails(
+        "v[v in 0..2] = 1",
+        "'v' is a variable, so it cannot be an index of the result",
+        "line 2, column 1",
+    );
     fails(
         "C[i,i] = A[i,k]",
         "index 'i' appears twice on the left: write `if` with two indices instead",

@@ -115,6 +115,8 @@ pub struct Target {
     pub name: String,
     /// Its indices; `None` when the variable stands alone, so that the right side is whole arrays.
     pub indices: Option<Vec<String>>,
+    /// The extents of those that are told, as in `C[i in 0..n]`.
+    pub extents: Vec<(String, Expr)>,
     /// Where it stands.
     pub span: Span,
 }
@@ -192,7 +194,10 @@ impl Program {
 impl Statement {
     fn loads(&self, all: &mut BTreeSet<String>) {
         let (statements, expressions): (&[Statement], Vec<&Expr>) = match &self.node {
-            StatementNode::Assign { value, guard, .. } => (&[], guard.iter().chain([value]).collect()),
+            StatementNode::Assign { target, value, guard, .. } => {
+                let extents = target.extents.iter().map(|(_, extent)| extent);
+                (&[], extents.chain(guard).chain([value]).collect())
+            }
             StatementNode::Save { value, .. } => (&[], vec![value]),
             StatementNode::For { from, to, body, .. } => (body, vec![from, to]),
             StatementNode::While { condition, body } => (body, vec![condition]),
@@ -262,7 +267,7 @@ impl PartialEq for Expr {
 
 impl PartialEq for Target {
     fn eq(&self, other: &Target) -> bool {
-        (&self.name, &self.indices) == (&other.name, &other.indices)
+        (&self.name, &self.indices, &self.extents) == (&other.name, &other.indices, &other.extents)
     }
 }
 
@@ -297,13 +302,19 @@ impl Program {
 impl Target {
     /// A variable that stands alone.
     pub fn whole(name: &str) -> Target {
-        Target { name: name.to_owned(), indices: None, span: Span::default() }
+        Target { name: name.to_owned(), indices: None, extents: Vec::new(), span: Span::default() }
     }
 
     /// A variable with indices; none of them for a single number.
     pub fn indexed<'a>(name: &str, indices: impl IntoIterator<Item = &'a str>) -> Target {
         let indices = indices.into_iter().map(str::to_owned).collect();
-        Target { name: name.to_owned(), indices: Some(indices), span: Span::default() }
+        Target { name: name.to_owned(), indices: Some(indices), extents: Vec::new(), span: Span::default() }
+    }
+
+    /// The same, with the extent of one of its indices.
+    pub fn with_extent(mut self, index: &str, extent: Expr) -> Target {
+        self.extents.push((index.to_owned(), extent));
+        self
     }
 }
 

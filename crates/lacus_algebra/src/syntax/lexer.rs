@@ -16,10 +16,36 @@ pub(crate) enum Token {
 }
 
 /// Longest first, so that `**` is not read as two stars.
-const SYMBOLS: [&str; 30] = [
-    "**", "..", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "@=", "+", "-", "*", "/", "%", "@",
-    "<", ">", "=", "(", ")", "[", "]", "{", "}", ",", ":", ";",
+const SYMBOLS: [&str; 31] = [
+    "**", "//", "..", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "@=", "+", "-", "*", "/", "%",
+    "@", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",", ":", ";",
 ];
+
+/// What is between quotes, of which the first is at `start`, and the length with both. `\\` and `\"` mean what follows.
+fn text(source: &str, start: usize) -> Result<(String, usize), AlgebraError> {
+    let mut text = String::new();
+    let mut rest = source[start + 1..].char_indices();
+    while let Some((at, letter)) = rest.next() {
+        match letter {
+            '"' => return Ok((text, at + 2)),
+            '\n' => break,
+            '\\' => match rest.next() {
+                Some((_, escaped @ ('"' | '\\'))) => text.push(escaped),
+                other => {
+                    let place = start + 1 + at;
+                    let end = other.map_or(source.len(), |(at, letter)| start + 1 + at + letter.len_utf8());
+                    let found = match other {
+                        Some((_, letter)) if letter != '\n' => format!("`{}`", &source[place..end]),
+                        _ => "the end of the line".to_owned(),
+                    };
+                    return Err(unexpected(source, place, end, "`\\\\` or `\\\"` in a text", &found));
+                }
+            },
+            letter => text.push(letter),
+        }
+    }
+    Err(unexpected(source, start, source.len(), "a closing \" on the same line", "none"))
+}
 
 pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Span)>, AlgebraError> {
     let bytes = source.as_bytes();
@@ -45,18 +71,9 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Span)>, AlgebraError> {
                 Token::LineEnd
             }
             b'"' => {
-                let Some(length) = source[at + 1..].find(['"', '\n']).filter(|n| bytes[at + 1 + n] == b'"')
-                else {
-                    return Err(unexpected(
-                        source,
-                        start,
-                        source.len(),
-                        "a closing \" on the same line",
-                        "none",
-                    ));
-                };
-                at += length + 2;
-                Token::Text(source[start + 1..at - 1].to_owned())
+                let (text, length) = text(source, start)?;
+                at += length;
+                Token::Text(text)
             }
             b'0'..=b'9' => number(source, &mut at)?,
             b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => number(source, &mut at)?,
@@ -149,6 +166,7 @@ mod tests {
         check("a # b\nc", &[word("a"), Token::LineEnd, word("c")]);
         check("(a\nb)", &[Token::Symbol("("), word("a"), word("b"), Token::Symbol(")")]);
         check("\"x y\"", &[Token::Text("x y".to_owned())]);
+        check(r#""a\"b\\""#, &[Token::Text("a\"b\\".to_owned())]);
         check("x*=2", &[word("x"), Token::Symbol("*="), Token::Int(2)]);
     }
 

@@ -236,10 +236,20 @@ impl Parser<'_> {
         let start = self.span();
         let name = self.name("a statement")?;
         let mut indices = None;
+        let mut extents = Vec::new();
         if self.take("[") {
             let mut all = Vec::new();
             while !self.is("]") {
-                all.push(self.name("the name of an index")?);
+                let index = self.name("the name of an index")?;
+                if self.take_word("in") {
+                    if *self.peek() != Token::Int(0) {
+                        return self.unexpected("0, from which an index counts");
+                    }
+                    self.next();
+                    self.expect("..")?;
+                    extents.push((index.clone(), self.expr()?));
+                }
+                all.push(index);
                 if !self.take(",") {
                     break;
                 }
@@ -247,7 +257,7 @@ impl Parser<'_> {
             self.expect("]")?;
             indices = Some(all);
         }
-        let target = Target { name, indices, span: start.to(self.last_span()) };
+        let target = Target { name, indices, extents, span: start.to(self.last_span()) };
         let reduce = self.assign_op()?;
         let value = self.expr()?;
         let guard = if self.take_word("if") { Some(self.expr()?) } else { None };
@@ -316,6 +326,7 @@ impl Parser<'_> {
             Token::Symbol("-") => BinaryOp::Sub,
             Token::Symbol("*") => BinaryOp::Mul,
             Token::Symbol("/") => BinaryOp::Div,
+            Token::Symbol("//") => BinaryOp::FloorDiv,
             Token::Symbol("%") => BinaryOp::Mod,
             Token::Symbol("**") => BinaryOp::Pow,
             Token::Symbol("==") => BinaryOp::Eq,

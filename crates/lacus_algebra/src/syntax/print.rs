@@ -11,7 +11,7 @@ pub(crate) fn strength(op: BinaryOp) -> u8 {
         BinaryOp::And => 2,
         op if op.is_comparison() => 4,
         BinaryOp::Add | BinaryOp::Sub => 5,
-        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => MATMUL_STRENGTH,
+        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod | BinaryOp::FloorDiv => MATMUL_STRENGTH,
         _ => POW_STRENGTH,
     }
 }
@@ -37,7 +37,16 @@ impl Display for Statement {
 impl Display for Target {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match &self.indices {
-            Some(indices) => write!(f, "{}[{}]", self.name, indices.join(", ")),
+            Some(indices) => {
+                write!(f, "{}[", self.name)?;
+                for (at, index) in indices.iter().enumerate() {
+                    write!(f, "{}{index}", if at > 0 { ", " } else { "" })?;
+                    if let Some((_, extent)) = self.extents.iter().find(|(of, _)| of == index) {
+                        write!(f, " in 0..{extent}")?;
+                    }
+                }
+                f.write_str("]")
+            }
             None => f.write_str(&self.name),
         }
     }
@@ -89,6 +98,10 @@ fn block(f: &mut Formatter<'_>, statements: &[Statement], depth: usize) -> Resul
     Ok(())
 }
 
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 fn braces(f: &mut Formatter<'_>, body: &[Statement], depth: usize) -> Result {
     f.write_str(" {\n")?;
     block(f, body, depth + 1)?;
@@ -104,7 +117,7 @@ fn statement(f: &mut Formatter<'_>, statement: &Statement, depth: usize) -> Resu
                 None => Ok(()),
             }
         }
-        StatementNode::Save { value, name } => write!(f, "save({value}, \"{name}\")"),
+        StatementNode::Save { value, name } => write!(f, "save({value}, {})", quoted(name)),
         StatementNode::For { variable, from, to, body } => {
             write!(f, "for {variable} in {from}..{to}")?;
             braces(f, body, depth)
@@ -154,7 +167,7 @@ fn expression(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
         ExprNode::Int(value) => write!(f, "{value}"),
         // `{:?}` keeps a point or an exponent, so that it is read as a float again.
         ExprNode::Float(value) => write!(f, "{value:?}"),
-        ExprNode::Text(value) => write!(f, "\"{value}\""),
+        ExprNode::Text(value) => f.write_str(&quoted(value)),
         ExprNode::Name(name) => f.write_str(name),
         ExprNode::List(items) => write!(f, "[{}]", list(items)),
         ExprNode::Unary(op, inner) => {

@@ -348,7 +348,7 @@ fn counts_of(reads: &Reads<'_>, labels: &[usize]) -> Vec<usize> {
 }
 
 /// The value of an element as it is meant: the side of a `where` that is not taken is not looked at. Fails at a
-/// remainder of integers by zero.
+/// remainder or quotient of integers by zero.
 fn meets_zero(
     element: &Element,
     indices: &[i64],
@@ -365,7 +365,7 @@ fn meets_zero(
         ElementNode::Unary(op, a) => part(a)?.unary(*op),
         ElementNode::Binary(op, a, b) => {
             let (a, b) = (part(a)?, part(b)?);
-            if *op == lacus_algebra::BinaryOp::Mod && b == Scalar::I64(0) {
+            if op.divides_whole() && b == Scalar::I64(0) {
                 return Err(());
             }
             a.binary(*op, b)

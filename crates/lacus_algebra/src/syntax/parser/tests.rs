@@ -28,6 +28,7 @@ fn text_is_read_and_printed() {
     check("def f(x, y) = x * y", "def f(x, y) = x * y");
     check("def f() {\na = 1\nreturn a\n}", "def f() {\n    a = 1\n    return a\n}");
     check("save(r, \"rank\")", "save(r, \"rank\")");
+    check("C[i in 0..n+1,j] = A[i//2,j]", "C[i in 0..n + 1, j] = A[i // 2, j]");
 }
 
 #[test]
@@ -36,6 +37,9 @@ fn what_does_not_fit_is_named_with_its_place() {
         let error = parse(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}\n{error}");
     };
+    check("C[i in 1..3] = 1", "expected 0, from which an index counts, found `1`\n --> line 1, column 8");
+    check("C[i in 0] = 1", "expected `..`, found `]`\n --> line 1, column 9");
+    check("save(x, \"a\\n\")", "expected `\\\\` or `\\\"` in a text, found `\\n`\n --> line 1, column 11");
     check("C[i j] = 1", "expected `]`, found `j`\n --> line 1, column 5");
     check("a = 1\nb = ", "expected an expression, found the end of the program\n --> line 2, column 5");
     check(
@@ -58,12 +62,13 @@ fn what_does_not_fit_is_named_with_its_place() {
     check(&"repeat {".repeat(10_000), "nested deeper than 200 levels");
 }
 
-const OPS: [BinaryOp; 11] = [
+const OPS: [BinaryOp; 12] = [
     BinaryOp::Add,
     BinaryOp::Sub,
     BinaryOp::Mul,
     BinaryOp::Div,
     BinaryOp::Mod,
+    BinaryOp::FloorDiv,
     BinaryOp::Pow,
     BinaryOp::Lt,
     BinaryOp::Eq,
@@ -78,6 +83,7 @@ fn expressions() -> impl Strategy<Value = Expr> {
         (0.0..1e3).prop_map(Expr::number),
         "[a-h]".prop_map(|name| Expr::name(&name)),
         any::<bool>().prop_map(|value| Expr::new(ExprNode::Bool(value))),
+        r#"[a"\\ é]{0,4}"#.prop_map(|text| Expr::new(ExprNode::Text(text))),
     ];
     leaf.prop_recursive(5, 40, 3, |inner| {
         prop_oneof![
@@ -97,9 +103,17 @@ fn expressions() -> impl Strategy<Value = Expr> {
 
 proptest! {
     #[test]
-    fn what_is_printed_parses_to_the_same_tree(value in expressions(), guard in prop::option::of(expressions())) {
-        let node = StatementNode::Assign { target: Target::indexed("C", ["i"]), reduce: None, value, guard };
-        let program = Program::new().then(node);
+    fn what_is_printed_parses_to_the_same_tree(
+        value in expressions(),
+        guard in prop::option::of(expressions()),
+        extent in prop::option::of(expressions()),
+        name in r#"[a"\\ é]{0,4}"#,
+    ) {
+        let target = Target::indexed("C", ["i", "j"]);
+        let target = extent.into_iter().fold(target, |target, extent| target.with_extent("j", extent));
+        let node = StatementNode::Assign { target, reduce: None, value, guard };
+        let save = StatementNode::Save { value: Expr::name("C"), name };
+        let program = Program::new().then(node).then(save);
         let text = program.to_string();
         prop_assert_eq!(parse(&text).unwrap(), program, "{}", text);
     }

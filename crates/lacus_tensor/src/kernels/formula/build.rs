@@ -109,7 +109,7 @@ impl FormulaBuilder {
         assert!(!op.is_logical() || kind == Kind::Bool, "formula: {op} of {}", kind.dtype());
         if let (Some(x), Some(y)) = (self.as_constant(a), self.as_constant(b)) {
             // A zero divisor is to be met at run time.
-            if !(op == BinaryOp::Mod && matches!(y, Scalar::I64(0) | Scalar::Bool(false))) {
+            if !(op.divides_whole() && matches!(y, Scalar::I64(0) | Scalar::Bool(false))) {
                 return self.constant(x.binary(op, y));
             }
         }

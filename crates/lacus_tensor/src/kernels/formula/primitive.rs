@@ -38,14 +38,23 @@ pub(super) fn unary(op: UnaryOp, kind: Kind) -> Option<(Forms, Kind)> {
             }
         };
     }
+    macro_rules! of_floats {
+        ($t:ty) => {
+            floats!(
+                $t, Neg, Exp, Log, Sqrt, Abs, Sign, Tanh, Sigmoid, Relu, Expm1, Log1p, Sin, Cos, Floor, Ceil,
+                Round
+            )
+        };
+    }
     Some(match kind {
-        Kind::F64 => floats!(f64, Neg, Exp, Log, Sqrt, Abs, Sign, Tanh, Sigmoid, Relu),
-        Kind::F32 => floats!(f32, Neg, Exp, Log, Sqrt, Abs, Sign, Tanh, Sigmoid, Relu),
+        Kind::F64 => of_floats!(f64),
+        Kind::F32 => of_floats!(f32),
         Kind::I64 => match op {
             UnaryOp::Neg => map1::<i64, ops::Neg>(),
             UnaryOp::Abs => map1::<i64, ops::Abs>(),
             UnaryOp::Sign => map1::<i64, ops::Sign>(),
             UnaryOp::Relu => map1::<i64, ops::Relu>(),
+            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => map1::<i64, ops::Floor>(),
             _ => return None,
         },
         Kind::Bool if op == UnaryOp::Not => map1::<u8, ops::Not>(),
@@ -64,17 +73,10 @@ pub(super) fn binary(op: BinaryOp, kind: Kind) -> Option<(Forms, Kind)> {
         };
     }
     Some(match kind {
-        Kind::F64 => by_name!(f64, Add, Sub, Mul, Div, Mod, Pow, Min, Max, Eq, Ne, Lt, Le, Gt, Ge),
-        Kind::F32 => by_name!(f32, Add, Sub, Mul, Div, Mod, Pow, Min, Max, Eq, Ne, Lt, Le, Gt, Ge),
-        Kind::I64 if op == BinaryOp::Mod => (
-            [
-                pick::<Rest<Many<i64>, Many<i64>>>(),
-                pick::<Rest<One<i64>, Many<i64>>>(),
-                pick::<Rest<Many<i64>, One<i64>>>(),
-            ]
-            .repeat_forms(),
-            Kind::I64,
-        ),
+        Kind::F64 => by_name!(f64, Add, Sub, Mul, Div, Mod, FloorDiv, Pow, Min, Max, Eq, Ne, Lt, Le, Gt, Ge),
+        Kind::F32 => by_name!(f32, Add, Sub, Mul, Div, Mod, FloorDiv, Pow, Min, Max, Eq, Ne, Lt, Le, Gt, Ge),
+        Kind::I64 if op == BinaryOp::Mod => divide::<ops::Mod>(),
+        Kind::I64 if op == BinaryOp::FloorDiv => divide::<ops::FloorDiv>(),
         Kind::I64 => by_name!(i64, Add, Sub, Mul, Min, Max, Eq, Ne, Lt, Le, Gt, Ge),
         Kind::Bool => by_name!(u8, Min, Max, And, Or, Eq, Ne, Lt, Le, Gt, Ge),
     })
@@ -132,6 +134,15 @@ fn map2<T: Value, O: Op2<T>>() -> (Forms, Kind) {
         pick::<Map2<Many<T>, One<T>, O>>(),
     ];
     (forms.repeat_forms(), Kind::of::<O::Out>())
+}
+
+fn divide<O: Op2<i64, Out = i64>>() -> (Forms, Kind) {
+    let forms = [
+        pick::<Divide<Many<i64>, Many<i64>, O>>(),
+        pick::<Divide<One<i64>, Many<i64>, O>>(),
+        pick::<Divide<Many<i64>, One<i64>, O>>(),
+    ];
+    (forms.repeat_forms(), Kind::I64)
 }
 
 trait RepeatForms {
@@ -256,10 +267,10 @@ impl<A: Operand, B: Operand<T = A::T>, O: Op2<A::T>> Body for Map2<A, B, O> {
     }
 }
 
-/// Integer `%`, which watches for zeros.
-struct Rest<A, B>(PhantomData<(A, B)>);
+/// `%` and `//` of integers, which watch for zeros.
+struct Divide<A, B, O>(PhantomData<(A, B, O)>);
 
-impl<A: Operand<T = i64>, B: Operand<T = i64>> Body for Rest<A, B> {
+impl<A: Operand<T = i64>, B: Operand<T = i64>, O: Op2<i64, Out = i64>> Body for Divide<A, B, O> {
     #[inline(always)]
     unsafe fn run(operands: &Operands) -> bool {
         let out = operands.out.cast::<i64>();
@@ -271,12 +282,7 @@ impl<A: Operand<T = i64>, B: Operand<T = i64>> Body for Rest<A, B> {
             unsafe {
                 let (a, b) = (a.at(i), b.at(i));
                 is_zero_met |= b == 0;
-                *out.add(i) = if b == 0 {
-                    0
-                } else {
-                    let rest = a.wrapping_rem(b);
-                    if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-                };
+                *out.add(i) = if b == 0 { 0 } else { O::apply(a, b) };
             }
         }
         is_zero_met
@@ -375,8 +381,8 @@ mod ops {
     macro_rules! names {
         ($($name:ident)*) => {$(pub(super) struct $name;)*};
     }
-    names!(Neg Not Exp Log Sqrt Abs Sign Tanh Sigmoid Relu);
-    names!(Add Sub Mul Div Mod Pow Min Max Eq Ne Lt Le Gt Ge And Or);
+    names!(Neg Not Exp Log Sqrt Abs Sign Tanh Sigmoid Relu Expm1 Log1p Sin Cos Floor Ceil Round);
+    names!(Add Sub Mul Div Mod FloorDiv Pow Min Max Eq Ne Lt Le Gt Ge And Or);
 
     op1! {
         Neg { f32 f64 => |x| -x }
@@ -393,6 +399,14 @@ mod ops {
         Sigmoid { f32 f64 => |x| Function::sigmoid(x) }
         Relu { f32 f64 => |x| if x < 0.0 { 0.0 } else { x } }
         Relu { i64 => |x| x.max(0) }
+        Expm1 { f32 f64 => |x| Function::expm1(x) }
+        Log1p { f32 f64 => |x| Function::log1p(x) }
+        Sin { f32 f64 => |x| Function::sin(x) }
+        Cos { f32 f64 => |x| Function::cos(x) }
+        Floor { f32 f64 => |x| x.floor() }
+        Floor { i64 => |x| x }
+        Ceil { f32 f64 => |x| x.ceil() }
+        Round { f32 f64 => |x| x.round_ties_even() }
     }
 
     macro_rules! same {
@@ -433,6 +447,16 @@ mod ops {
         Mod { f32 f64 => |a, b| {
             let rest = a % b;
             if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+        } }
+        // The divisor is not zero.
+        Mod { i64 => |a, b| {
+            let rest = a.wrapping_rem(b);
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        } }
+        FloorDiv { f32 f64 => |a, b| Function::floor_div(a, b) }
+        FloorDiv { i64 => |a, b| {
+            let whole = a.wrapping_div(b);
+            if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { whole - 1 } else { whole }
         } }
         Pow { f32 f64 => |a, b| Function::pow(a, b) }
         Min { u8 i64 f32 f64 => |a, b| Sealed::least(a, b) }

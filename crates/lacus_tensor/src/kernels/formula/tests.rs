@@ -3,7 +3,7 @@ use crate::op::{BinaryOp, UnaryOp};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const UNARY: [UnaryOp; 10] = [
+const UNARY: [UnaryOp; 17] = [
     UnaryOp::Neg,
     UnaryOp::Not,
     UnaryOp::Exp,
@@ -14,14 +14,22 @@ const UNARY: [UnaryOp; 10] = [
     UnaryOp::Tanh,
     UnaryOp::Sigmoid,
     UnaryOp::Relu,
+    UnaryOp::Expm1,
+    UnaryOp::Log1p,
+    UnaryOp::Sin,
+    UnaryOp::Cos,
+    UnaryOp::Floor,
+    UnaryOp::Ceil,
+    UnaryOp::Round,
 ];
 
-const BINARY: [BinaryOp; 16] = [
+const BINARY: [BinaryOp; 17] = [
     BinaryOp::Add,
     BinaryOp::Sub,
     BinaryOp::Mul,
     BinaryOp::Div,
     BinaryOp::Mod,
+    BinaryOp::FloorDiv,
     BinaryOp::Pow,
     BinaryOp::Min,
     BinaryOp::Max,
@@ -138,7 +146,7 @@ fn extend(
             let dtype = if op.is_logical() { DType::Bool } else { dtype };
             convert(build, &mut x, dtype);
             convert(build, &mut y, dtype);
-            if op == BinaryOp::Mod && matches!(dtype, DType::I64 | DType::Bool) {
+            if op.divides_whole() && matches!(dtype, DType::I64 | DType::Bool) {
                 is_zero_met.push(y.0.iter().any(|y| y.to_i64() == 0));
             }
             (zip(&x, &y, &|x, y| x.binary(op, y)), build.binary(op, x.1, y.1))
@@ -254,12 +262,16 @@ fn zero_divisors_are_told() {
     let mut build = FormulaBuilder::new();
     let (a, b) = (build.input(DType::I64), build.ramp());
     let rest = build.binary(BinaryOp::Mod, a, b);
-    let formula = build.finish(rest);
+    let whole = build.binary(BinaryOp::FloorDiv, a, b);
+    let ten = build.constant(Scalar::I64(10));
+    let tens = build.binary(BinaryOp::Mul, whole, ten);
+    let both = build.binary(BinaryOp::Add, tens, rest);
+    let formula = build.finish(both);
     let mut out = [0i64; 3];
     assert!(!formula.apply(&[Slice::I64(&[5, 6, 7]), Slice::Ramp { start: 1, step: 1 }], &mut out));
-    assert_eq!(out, [0, 0, 1]);
+    assert_eq!(out, [50, 30, 21]);
     assert!(formula.apply(&[Slice::I64(&[5, 6, 7]), Slice::Ramp { start: -1, step: 1 }], &mut out));
-    assert_eq!(out, [0, 0, 0]);
+    assert_eq!(out, [-50, 0, 70]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The block of C that stays in the registers, in assembly: for most orders of the same instructions the compiler is short of
-//! one register, and what it makes of the end waits for C.
+//! one register.
 //!
 //! Macros take what all blocks of some vectors have in common as one token tree, its frame:
 //! `[name of registers, bytes of one, rows, [b0, b1, b2], a, [[row, s0, s1, s2], …]]`, where the rest are numbers of

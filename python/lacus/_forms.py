@@ -1,0 +1,284 @@
+"""The same elements in other places: joined, split, padded, along a diagonal; and arrays whose elements follow from their places.
+
+What numpy does by moving memory is a statement with indices here, whose extents are told: ``C[i in 0..7] = where(i < 3, A[i],
+B[i - 3])``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ._expression import (
+    ATOM,
+    BOOL,
+    FLOAT64,
+    INT64,
+    Node,
+    Shape,
+    axes,
+    broadcast_shapes,
+    checked_shape,
+    common,
+    converted,
+    filled,
+    indexed,
+    literal,
+    literal_of,
+    strong,
+    transposed,
+    with_axes,
+)
+from .errors import InvalidError
+
+#: Arrays that are joined at once: a step of it has a tile of each.
+_JOINED = 8
+
+
+def reshaped(a: Node, shape: Any) -> Node:
+    """The same elements with other axes, of which each is one of `a` or a part of one."""
+    wanted = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    told = tuple(wanted)
+    if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
+        raise InvalidError(f"reshape: {told} has more than one unknown extent")
+    if -1 in wanted:
+        rest = -math.prod(wanted)
+        wanted[wanted.index(-1)] = a.size // rest if rest else 0
+    new = checked_shape(wanted, "reshape")
+    if math.prod(new) != a.size:
+        raise InvalidError(f"reshape: an array of shape {a.shape} has no shape {told}")
+    if a.size == 0:
+        return filled(new, literal_of(a.dtype, 0), "reshape")
+    flat = squeezed(a, None)
+    positions, parts = [], [(f"i{k}", n) for k, n in enumerate(new) if n != 1]
+    rest_of = iter(parts)
+    for extent in flat.shape:
+        own: list[tuple[str, int]] = []
+        while math.prod(n for _, n in own) < extent:
+            own.append(next(rest_of))
+        if math.prod(n for _, n in own) != extent:
+            raise TypeError(
+                f"reshape from {a.shape} to {told} is not supported on lazy arrays: axes can be split, and those of extent "
+                "1 come and go, but none can be joined"
+            )
+        positions.append(_position(own))
+    if [n for n in new if n != 1] != list(flat.shape):
+        flat = _statement(parts, f"{{0}}[{', '.join(positions)}]", (flat,), flat.dtype, f"reshape({{0}}, {told})")
+    return with_axes(flat, [k for k, n in enumerate(new) if n == 1])
+
+
+def _position(parts: Sequence[tuple[str, int]]) -> str:
+    """A place along an axis, by places along its parts."""
+    terms, scale = [], 1
+    for index, extent in reversed(parts):
+        terms.append(index if scale == 1 else f"{scale}*{index}")
+        scale *= extent
+    return " + ".join(reversed(terms))
+
+
+def squeezed(a: Node, axis: Any) -> Node:
+    """Without axes of extent 1: these, or all."""
+    over = axes(axis, a.ndim, "squeeze") if axis is not None else [k for k, n in enumerate(a.shape) if n == 1]
+    for k in over:
+        if a.shape[k] != 1:
+            raise InvalidError(f"squeeze: axis {k} of shape {a.shape} has extent {a.shape[k]}")
+    return indexed(a, tuple(0 if k in over else slice(None) for k in range(a.ndim)))
+
+
+def expanded(a: Node, axis: Any) -> Node:
+    """With new axes of extent 1 at these places of the result."""
+    places = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return with_axes(a, axes(tuple(places), a.ndim + len(places), "expand_dims"))
+
+
+def moved(a: Node, source: Any, destination: Any) -> Node:
+    """Some axes at other places, the others in order."""
+    listed = [tuple(k if isinstance(k, (tuple, list)) else (k,)) for k in (source, destination)]
+    for places in listed:
+        axes(places, a.ndim, "moveaxis")
+    here, there = ([operator.index(k) % a.ndim for k in places] for places in listed)
+    if len(here) != len(there):
+        raise InvalidError(f"moveaxis: {len(here)} axes cannot go to {len(there)} places")
+    rest = iter(k for k in range(a.ndim) if k not in here)
+    return transposed(a, [here[there.index(k)] if k in there else next(rest) for k in range(a.ndim)])
+
+
+def swapped(a: Node, first: Any, second: Any) -> Node:
+    """Two axes in each other's place."""
+    ((one,), (other,)) = (axes((axis,), a.ndim, "swapaxes") for axis in (first, second))
+    order = list(range(a.ndim))
+    order[one], order[other] = other, one
+    return transposed(a, order)
+
+
+def joined(arrays: Sequence[Node], axis: Any, what: str) -> Node:
+    """Arrays one after another along an axis."""
+    nodes = [strong(node) for node in arrays]
+    if not nodes:
+        raise InvalidError(f"{what}: there is nothing to join")
+    first = nodes[0]
+    if not first.ndim:
+        raise InvalidError(f"{what}: arrays without axes cannot be joined")
+    (along,) = axes((axis,), first.ndim, what)
+    for node in nodes:
+        if node.ndim != first.ndim or any(
+            n != m for k, (n, m) in enumerate(zip(node.shape, first.shape, strict=True)) if k != along
+        ):
+            raise InvalidError(f"{what}: shapes {first.shape} and {node.shape} differ in more than axis {along}")
+    dtype = common(*nodes)
+    parts = [converted(node, dtype) for node in nodes if node.shape[along]] or [converted(first, dtype)]
+    while len(parts) > 1:
+        parts = [_joined(parts[k : k + _JOINED], along) for k in range(0, len(parts), _JOINED)]
+    return parts[0]
+
+
+def _joined(parts: Sequence[Node], along: int) -> Node:
+    if len(parts) == 1:
+        return parts[0]
+    starts = [sum(node.shape[along] for node in parts[:k]) for k in range(len(parts) + 1)]
+    extents = [(f"i{k}", n) for k, n in enumerate(parts[0].shape)]
+    extents[along] = (f"i{along}", starts[-1])
+
+    def chosen(low: int, high: int) -> str:
+        if high - low == 1:
+            places = [index for index, _ in extents]
+            places[along] += f" - {starts[low]}" if starts[low] else ""
+            return f"{{{low}}}[{', '.join(places)}]"
+        middle = (low + high) // 2
+        return f"where(i{along} < {starts[middle]}, {chosen(low, middle)}, {chosen(middle, high)})"
+
+    label = f"concatenate({', '.join(f'{{{k}}}' for k in range(len(parts)))})"
+    return _statement(extents, chosen(0, len(parts)), tuple(parts), parts[0].dtype, label)
+
+
+def stacked(arrays: Sequence[Node], axis: Any) -> Node:
+    """Arrays of one shape along a new axis."""
+    for node in arrays:
+        if node.shape != arrays[0].shape:
+            raise InvalidError(f"stack: shapes {arrays[0].shape} and {node.shape} differ")
+    place = axes((axis,), arrays[0].ndim + 1, "stack") if arrays else (0,)
+    return joined([with_axes(strong(node), place) for node in arrays], place[0], "stack")
+
+
+def padded(a: Node, widths: Any, value: Node) -> Node:
+    """With so many elements more before and after, all of one number."""
+    around = _widths(widths, a.ndim)
+    if value.shape:
+        raise InvalidError(f"pad: expected a single number to pad with, found shape {value.shape}")
+    shape = checked_shape([n + sum(pair) for n, pair in zip(a.shape, around, strict=True)], "pad")
+    a, value = strong(a), converted(value, a.dtype)
+    if a.size == 0:
+        return filled(shape, value, "pad")
+    conditions, places = [], []
+    for k, (before, after) in enumerate(around):
+        conditions += [f"i{k} >= {before}"] * bool(before) + [f"i{k} < {before + a.shape[k]}"] * bool(after)
+        places.append(f"i{k} - {before}" if before else f"i{k}")
+    if not conditions:
+        return a
+    body = f"where({' and '.join(conditions)}, {{0}}[{', '.join(places)}], {{1}})"
+    extents = [(f"i{k}", n) for k, n in enumerate(shape)]
+    return _statement(extents, body, (a, value), a.dtype, "pad({0})")
+
+
+def _widths(widths: Any, ndim: int) -> list[tuple[int, int]]:
+    """``n``, ``(before, after)`` or one such pair for each axis."""
+    try:
+        if hasattr(widths, "__index__"):
+            pairs = [(operator.index(widths),) * 2] * ndim
+        elif len(widths) == 2 and all(hasattr(n, "__index__") for n in widths):
+            pairs = [(operator.index(widths[0]), operator.index(widths[1]))] * ndim
+        else:
+            pairs = [(operator.index(before), operator.index(after)) for before, after in widths]
+            pairs = pairs * ndim if len(pairs) == 1 else pairs
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"pad: expected a number, a pair or a pair for each axis, found {widths!r}") from error
+    if len(pairs) != ndim or any(n < 0 for pair in pairs for n in pair):
+        raise InvalidError(f"pad: {widths!r} does not fit an array of {ndim} axes")
+    return pairs
+
+
+def diagonal(a: Node, offset: int) -> Node:
+    """Elements of the first two axes at equal places, as the last axis of the result."""
+    if a.ndim < 2:
+        raise InvalidError(f"diagonal: an array of shape {a.shape} has no two axes")
+    offset = operator.index(offset)
+    down, right = max(-offset, 0), max(offset, 0)
+    count = max(min(a.shape[0] - down, a.shape[1] - right), 0)
+    rest = [(f"i{k}", n) for k, n in enumerate(a.shape) if k >= 2]
+    places = [f"d + {down}" if down else "d", f"d + {right}" if right else "d", *(index for index, _ in rest)]
+    return _statement([*rest, ("d", count)], f"{{0}}[{', '.join(places)}]", (strong(a),), a.dtype, "diagonal({0})")
+
+
+def on_diagonal(a: Node, offset: int) -> Node:
+    """A matrix with the elements of a vector along a diagonal, and zeros elsewhere."""
+    offset = operator.index(offset)
+    down, right = max(-offset, 0), max(offset, 0)
+    side = a.shape[0] + down + right
+    row = f"i0 - {down}" if down else "i0"
+    inside = f"i1 == i0 + {offset}" if offset >= 0 else f"i1 + {-offset} == i0"
+    body = f"where({inside} and i0 >= {down} and i0 < {down + a.shape[0]}, {{0}}[{row}], {{1}})"
+    args = (strong(a), literal_of(a.dtype, 0))
+    return _statement([("i0", side), ("i1", side)], body, args, a.dtype, "diag({0})")
+
+
+def triangle(a: Node, offset: int, is_lower: bool) -> Node:
+    """Zeros above or below a diagonal of the last two axes."""
+    name = "tril" if is_lower else "triu"
+    if a.ndim < 2:
+        raise InvalidError(f"{name}: an array of shape {a.shape} has no two axes")
+    extents = [(f"i{k}", n) for k, n in enumerate(a.shape)]
+    row, column = extents[-2][0], extents[-1][0]
+    condition = f"{column} {'<=' if is_lower else '>='} {row} + {operator.index(offset)}"
+    body = f"where({condition}, {{0}}[{', '.join(index for index, _ in extents)}], {{1}})"
+    return _statement(extents, body, (strong(a), literal_of(a.dtype, 0)), a.dtype, f"{name}({{0}})")
+
+
+def broadcast_to(a: Node, shape: Any) -> Node:
+    """Repeated along new axes, and along those of extent 1."""
+    new = checked_shape(shape, "broadcast_to")
+    if broadcast_shapes((a.shape, new), "broadcast_to") != new:
+        raise InvalidError(f"broadcast_to: an array of shape {a.shape} has no shape {new}")
+    if a.shape == new:
+        return a
+    if 0 in new:
+        return filled(new, literal_of(a.dtype, 0), "broadcast_to")
+    extents = [(f"i{k}", n) for k, n in enumerate(new)]
+    own = extents[len(new) - a.ndim :]
+    places = ["0" if n == 1 else index for (index, _), n in zip(own, a.shape, strict=True)]
+    body = f"{{0}}[{', '.join(places)}]" if places else "{0}"
+    return _statement(extents, body, (strong(a),), a.dtype, f"broadcast_to({{0}}, {new})")
+
+
+def counted(start: Any, stop: Any, step: Any, dtype: str | None) -> Node:
+    """Numbers from `start` up to `stop`, which is not among them, each `step` after the one before."""
+    whole = all(hasattr(n, "__index__") for n in (start, stop, step))
+    try:
+        first, end, each = (operator.index(n) if whole else float(n) for n in (start, stop, step))
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"arange: expected numbers, found {start!r}, {stop!r}, {step!r}") from error
+    if each == 0 or not all(map(math.isfinite, (first, end, each))):
+        raise InvalidError("arange: the numbers must be finite, and the step not zero")
+    count = max(-((first - end) // each) if whole else math.ceil((end - first) / each), 0)
+    natural = INT64 if whole else FLOAT64
+    values = (literal_of(natural, first), literal_of(natural, each))
+    made = _statement([("i", int(count))], "{0} + i * {1}", values, natural, f"arange({start}, {stop}, {step})")
+    return converted(made, dtype or natural)
+
+
+def identity(rows: Any, columns: Any, offset: int, dtype: str) -> Node:
+    """Ones along a diagonal."""
+    shape = checked_shape((rows, rows if columns is None else columns), "eye")
+    values = (literal_of(dtype, 1), literal_of(dtype, 0))
+    body = f"where(i1 == i0 + {operator.index(offset)}, {{0}}, {{1}})"
+    return _statement([("i0", shape[0]), ("i1", shape[1])], body, values, dtype, f"eye({shape[0]}, {shape[1]})")
+
+
+def _statement(
+    extents: Sequence[tuple[str, int]], body: str, args: tuple[Node, ...], dtype: str, label: str
+) -> Node:
+    """A statement over indices and their extents."""
+    shape: Shape = checked_shape([n for _, n in extents], "the result")
+    left = ", ".join(f"{index} in 0..{n}" for index, n in extents)
+    return Node(f"{{out}}[{left}] = {body}", ATOM, (ATOM,) * len(args), args, dtype, shape, statement=True, label=label)
