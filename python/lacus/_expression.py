@@ -321,7 +321,7 @@ def indexed(a: Node, key: Any) -> Node:
         if isinstance(item, bool) or not (item is None or item is ... or isinstance(item, slice) or _is_whole(item)):
             raise InvalidError(
                 f"a lazy array is indexed by integers, slices, ... and None, not by {type(item).__name__}; "
-                "where(mask, a, b) chooses by a mask"
+                "where(mask, a, b) chooses by a mask, and a stored tensor can be indexed by lists before it is lazy"
             )
     if sum(item is ... for item in items) > 1:
         raise OutOfBoundsError("an index can only have a single ellipsis ('...')")

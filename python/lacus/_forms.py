@@ -6,6 +6,7 @@ B[i - 3])``.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -36,9 +37,12 @@ from .errors import InvalidError
 #: Arrays that are joined at once: a step of it has a tile of each.
 _JOINED = 8
 
+#: How far an axis goes, at most, that is joined with the next one.
+_MERGED = 64
+
 
 def reshaped(a: Node, shape: Any) -> Node:
-    """The same elements with other axes, of which each is one of `a` or a part of one."""
+    """The same elements in the same order, with other axes."""
     wanted = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
     told = tuple(wanted)
     if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
@@ -52,21 +56,58 @@ def reshaped(a: Node, shape: Any) -> Node:
     if a.size == 0:
         return filled(new, literal_of(a.dtype, 0), "reshape")
     flat = squeezed(a, None)
-    positions, parts = [], [(f"i{k}", n) for k, n in enumerate(new) if n != 1]
-    rest_of = iter(parts)
-    for extent in flat.shape:
+    wide = tuple(n for n in new if n != 1)
+    parts = _common_parts(flat.shape, wide)
+    if parts is None:
+        raise TypeError(
+            f"reshape from {a.shape} to {told} is not supported on lazy arrays: their axes have no parts in common"
+        )
+    flat = _split(flat, parts, told)
+    for at, extent in enumerate(wide):
+        while flat.shape[at] != extent:
+            flat = _merged(flat, at, told)
+    return with_axes(flat, [k for k, n in enumerate(new) if n == 1])
+
+
+def _common_parts(a: Shape, b: Shape) -> Shape | None:
+    """The fewest extents that both shapes are products of, in order."""
+    steps: set[int] = set()
+    for shape in (a, b):
+        steps.update(itertools.accumulate(reversed(shape), operator.mul))
+    parts, before = [], 1
+    for step in sorted(steps):
+        if step % before:
+            return None
+        parts.append(step // before)
+        before = step
+    return tuple(reversed(parts))
+
+
+def _split(a: Node, parts: Shape, told: Shape) -> Node:
+    """With several axes for one, the last of them being the fastest."""
+    if parts == a.shape:
+        return a
+    indices = [(f"i{k}", n) for k, n in enumerate(parts)]
+    rest, positions = iter(indices), []
+    for extent in a.shape:
         own: list[tuple[str, int]] = []
         while math.prod(n for _, n in own) < extent:
-            own.append(next(rest_of))
-        if math.prod(n for _, n in own) != extent:
-            raise TypeError(
-                f"reshape from {a.shape} to {told} is not supported on lazy arrays: axes can be split, and those of extent "
-                "1 come and go, but none can be joined"
-            )
+            own.append(next(rest))
         positions.append(_position(own))
-    if [n for n in new if n != 1] != list(flat.shape):
-        flat = _statement(parts, f"{{0}}[{', '.join(positions)}]", (flat,), flat.dtype, f"reshape({{0}}, {told})")
-    return with_axes(flat, [k for k, n in enumerate(new) if n == 1])
+    return _statement(indices, f"{{0}}[{', '.join(positions)}]", (a,), a.dtype, f"reshape({{0}}, {told})")
+
+
+def _merged(a: Node, at: int, told: Shape) -> Node:
+    """With one axis for two: places along it are no sums of places along both, so it is made of one part for each place
+    along the first."""
+    count = a.shape[at]
+    if count > _MERGED:
+        raise TypeError(
+            f"reshape to {told} is not supported on lazy arrays: an axis of extent {count} would be joined with the next, "
+            f"which goes up to {_MERGED}"
+        )
+    before = (slice(None),) * at
+    return joined([indexed(a, (*before, k)) for k in range(count)], at, "reshape")
 
 
 def _position(parts: Sequence[tuple[str, int]]) -> str:

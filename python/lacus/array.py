@@ -294,7 +294,7 @@ class LazyArray:
         return LazyArray._of(ex.converted(self._node, ex.parse_dtype(dtype, "astype")))
 
     def reshape(self, *shape: Any) -> LazyArray:
-        """With other axes: they can be split, and those of extent 1 come and go, but none can be joined."""
+        """The same elements in the same order, with other axes: some are split, some of up to 64 places joined with the next."""
         wanted = shape[0] if len(shape) == 1 else shape
         return LazyArray._of(forms.reshaped(self._node, wanted))
 

@@ -35,6 +35,8 @@ def steps(rng: np.random.Generator, arrays: list[Any], count: int) -> list[Any]:
         elif kind == 5 and a.shape[axis] % 4 == 0 and a.ndim < 4:
             shape = [*a.shape[:axis], 2, a.shape[axis] // 4, 2, *a.shape[axis + 1 :]]
             all_of.append(a.reshape(shape)[(slice(None),) * axis + (int(rng.integers(2)), slice(None), slice(None))])
+        elif kind == 5 and a.ndim > 1 and a.shape[-2] <= 64:
+            all_of.append(a.reshape(*a.shape[:-2], -1))
         elif kind == 6 and a.ndim < 3:
             all_of.append(np.broadcast_to(a, (3, *a.shape)) + xp.arange(a.shape[-1]))
         elif kind == 7 and a.ndim < 3:
