@@ -207,7 +207,7 @@ def rounded(a: Node, decimals: int) -> Node:
         return converted(a, INT64)
     if decimals == 0:
         return unary("round", a)
-    scale = literal(10.0 ** abs(decimals))
+    scale = literal(10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf)
     there, back = ("*", "/") if decimals > 0 else ("/", "*")
     return binary(back, unary("round", binary(there, a, scale)), scale)
 
@@ -259,9 +259,13 @@ def mean(a: Node, axis: Any, keepdims: bool) -> Node:
 def variance(a: Node, axis: Any, ddof: float, keepdims: bool) -> Node:
     """The mean of squared distances from the mean."""
     count = math.prod(a.shape[k] for k in axes(axis, a.ndim, "var"))
+    try:
+        fewer = max(count - float(ddof), 0.0)
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"var: ddof must be a number, found {ddof!r}") from error
     away = binary("-", a, mean(a, axis, True))
     total = reduced("sum", binary("*", away, away), axis, keepdims)
-    return binary("/", total, literal(max(count - ddof, 0)))
+    return binary("/", total, literal(fewer))
 
 
 def extreme_place(name: str, a: Node, axis: Any, keepdims: bool) -> Node:

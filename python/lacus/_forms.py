@@ -12,6 +12,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ._expression import (
     ATOM,
     BOOL,
@@ -43,13 +45,15 @@ _MERGED = 64
 
 def reshaped(a: Node, shape: Any) -> Node:
     """The same elements in the same order, with other axes."""
-    wanted = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    wanted = [whole(n, "reshape: an extent") for n in (shape if hasattr(shape, "__iter__") else (shape,))]
     told = tuple(wanted)
-    if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
+    if wanted.count(-1) > 1:
         raise InvalidError(f"reshape: {told} has more than one unknown extent")
     if -1 in wanted:
         rest = -math.prod(wanted)
-        wanted[wanted.index(-1)] = a.size // rest if rest else 0
+        if not rest:
+            raise InvalidError(f"reshape: what -1 stands for in {told} does not follow")
+        wanted[wanted.index(-1)] = a.size // rest
     new = checked_shape(wanted, "reshape")
     if math.prod(new) != a.size:
         raise InvalidError(f"reshape: an array of shape {a.shape} has no shape {told}")
@@ -224,27 +228,21 @@ def padded(a: Node, widths: Any, value: Node) -> Node:
 
 
 def _widths(widths: Any, ndim: int) -> list[tuple[int, int]]:
-    """``n``, ``(before, after)`` or one such pair for each axis."""
+    """``n``, ``(before, after)`` or one such pair for each axis, as numpy takes them."""
     try:
-        if hasattr(widths, "__index__"):
-            pairs = [(operator.index(widths),) * 2] * ndim
-        elif len(widths) == 2 and all(hasattr(n, "__index__") for n in widths):
-            pairs = [(operator.index(widths[0]), operator.index(widths[1]))] * ndim
-        else:
-            pairs = [(operator.index(before), operator.index(after)) for before, after in widths]
-            pairs = pairs * ndim if len(pairs) == 1 else pairs
-    except (TypeError, ValueError) as error:
-        raise InvalidError(f"pad: expected a number, a pair or a pair for each axis, found {widths!r}") from error
-    if len(pairs) != ndim or any(n < 0 for pair in pairs for n in pair):
-        raise InvalidError(f"pad: {widths!r} does not fit an array of {ndim} axes")
-    return pairs
+        found = np.broadcast_to(np.asarray(widths), (ndim, 2))
+    except ValueError as error:
+        raise InvalidError(f"pad: {widths!r} does not fit an array of {ndim} axes") from error
+    if found.dtype.kind not in "iu" or (found < 0).any():
+        raise InvalidError(f"pad: expected whole numbers from 0, found {widths!r}")
+    return [(int(before), int(after)) for before, after in found]
 
 
 def diagonal(a: Node, offset: int) -> Node:
     """Elements of the first two axes at equal places, as the last axis of the result."""
     if a.ndim < 2:
         raise InvalidError(f"diagonal: an array of shape {a.shape} has no two axes")
-    offset = operator.index(offset)
+    offset = _offset(offset, "diagonal", a.shape[0], a.shape[1])
     down, right = max(-offset, 0), max(offset, 0)
     count = max(min(a.shape[0] - down, a.shape[1] - right), 0)
     rest = [(f"i{k}", n) for k, n in enumerate(a.shape) if k >= 2]
@@ -254,9 +252,9 @@ def diagonal(a: Node, offset: int) -> Node:
 
 def on_diagonal(a: Node, offset: int) -> Node:
     """A matrix with the elements of a vector along a diagonal, and zeros elsewhere."""
-    offset = operator.index(offset)
+    offset = whole(offset, "diag: k")
     down, right = max(-offset, 0), max(offset, 0)
-    side = a.shape[0] + down + right
+    (side,) = checked_shape((a.shape[0] + down + right,), "diag")
     row = f"i0 - {down}" if down else "i0"
     inside = f"i1 == i0 + {offset}" if offset >= 0 else f"i1 + {-offset} == i0"
     body = f"where({inside} and i0 >= {down} and i0 < {down + a.shape[0]}, {{0}}[{row}], {{1}})"
@@ -271,7 +269,7 @@ def triangle(a: Node, offset: int, is_lower: bool) -> Node:
         raise InvalidError(f"{name}: an array of shape {a.shape} has no two axes")
     extents = [(f"i{k}", n) for k, n in enumerate(a.shape)]
     row, column = extents[-2][0], extents[-1][0]
-    condition = f"{column} {'<=' if is_lower else '>='} {row} + {operator.index(offset)}"
+    condition = f"{column} {'<=' if is_lower else '>='} {row} + {_offset(offset, name, *a.shape[-2:])}"
     body = f"where({condition}, {{0}}[{', '.join(index for index, _ in extents)}], {{1}})"
     return _statement(extents, body, (strong(a), literal_of(a.dtype, 0)), a.dtype, f"{name}({{0}})")
 
@@ -294,17 +292,19 @@ def broadcast_to(a: Node, shape: Any) -> Node:
 
 def counted(start: Any, stop: Any, step: Any, dtype: str | None) -> Node:
     """Numbers from `start` up to `stop`, which is not among them, each `step` after the one before."""
-    whole = all(hasattr(n, "__index__") for n in (start, stop, step))
-    try:
-        first, end, each = (operator.index(n) if whole else float(n) for n in (start, stop, step))
-    except (TypeError, ValueError) as error:
-        raise InvalidError(f"arange: expected numbers, found {start!r}, {stop!r}, {step!r}") from error
-    if each == 0 or not all(map(math.isfinite, (first, end, each))):
+    ends = (start, stop, step)
+    are_whole = all(hasattr(n, "__index__") for n in ends)
+    if not are_whole and not all(hasattr(n, "__float__") for n in ends):
+        raise InvalidError(f"arange: expected numbers, found {start!r}, {stop!r}, {step!r}")
+    first, end, each = (operator.index(n) if are_whole else float(n) for n in ends)
+    if each == 0 or not (are_whole or all(map(math.isfinite, (first, end, each)))):
         raise InvalidError("arange: the numbers must be finite, and the step not zero")
-    count = max(-((first - end) // each) if whole else math.ceil((end - first) / each), 0)
-    natural = INT64 if whole else FLOAT64
+    span = -((first - end) // each) if are_whole else (end - first) / each
+    # Too many in any case.
+    (count,) = checked_shape((math.ceil(min(max(span, 0), 2**63)),), "arange")
+    natural = INT64 if are_whole else FLOAT64
     values = (literal_of(natural, first), literal_of(natural, each))
-    made = _statement([("i", int(count))], "{0} + i * {1}", values, natural, f"arange({start}, {stop}, {step})")
+    made = _statement([("i", count)], "{0} + i * {1}", values, natural, f"arange({start}, {stop}, {step})")
     return converted(made, dtype or natural)
 
 
@@ -312,8 +312,21 @@ def identity(rows: Any, columns: Any, offset: int, dtype: str) -> Node:
     """Ones along a diagonal."""
     shape = checked_shape((rows, rows if columns is None else columns), "eye")
     values = (literal_of(dtype, 1), literal_of(dtype, 0))
-    body = f"where(i1 == i0 + {operator.index(offset)}, {{0}}, {{1}})"
+    body = f"where(i1 == i0 + {_offset(offset, 'eye', *shape)}, {{0}}, {{1}})"
     return _statement([("i0", shape[0]), ("i1", shape[1])], body, values, dtype, f"eye({shape[0]}, {shape[1]})")
+
+
+def whole(value: Any, what: str) -> int:
+    """A whole number of Python's or numpy's."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise InvalidError(f"{what} must be a whole number, found {value!r}") from error
+
+
+def _offset(value: Any, what: str, rows: int, columns: int) -> int:
+    """Which diagonal is meant; all that are outside of a matrix are the same."""
+    return max(min(whole(value, f"{what}: k"), columns), -rows)
 
 
 def _statement(

@@ -40,6 +40,10 @@ def _operator(name: str) -> Callable[..., Any]:
     return call
 
 
+def _rint(x: Any) -> Any:
+    return (x.astype("float64") if x.dtype.kind in "bi" else x).round()
+
+
 _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: _operator("+"),
     np.subtract: _operator("-"),
@@ -68,7 +72,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.sign: _lazy("sign"),
     np.minimum: _lazy("minimum"),
     np.maximum: _lazy("maximum"),
-    np.rint: _lazy("round"),
+    np.rint: _rint,
     **{
         getattr(np, name): _lazy(name)
         for name in (

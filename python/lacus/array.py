@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -313,7 +312,7 @@ class LazyArray:
 
     def round(self, decimals: int = 0) -> LazyArray:
         """The nearest numbers with so many digits after the point; of two, the even one."""
-        return LazyArray._of(ex.rounded(self._node, operator.index(decimals)))
+        return LazyArray._of(ex.rounded(self._node, forms.whole(decimals, "round: decimals")))
 
     def dot(self, other: Any) -> LazyArray:
         """``self @ other``; with a single number, their product."""

@@ -148,7 +148,7 @@ def execute(
         if not callable(told):
             raise InvalidError(f"progress: expected a function, True, False or None, found {progress!r}")
         began = time.monotonic()
-        chosen = {**chosen, "progress": lambda *facts: told(Progress(*facts, time.monotonic() - began))}
+        chosen = {**chosen, "progress": lambda *facts: told(dataclasses.replace(Progress(*facts), seconds=time.monotonic() - began))}
     handed = {name: _handed(source) for name, source in sources.items()}
     try:
         native = None if data is None else data._native

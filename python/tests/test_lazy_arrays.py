@@ -168,6 +168,11 @@ EXPRESSIONS: list[Callable[..., Any]] = [
     lambda m, v, f, n, b, c, xp: np.diagonal(m, 4).sum() + np.diagonal(m, -3).sum(),
     lambda m, v, f, n, b, c, xp: np.broadcast_to(v, (3, 4)) - np.broadcast_to(m[:, :1], (2, 3, 4)),
     lambda m, v, f, n, b, c, xp: np.broadcast_to(v.sum(), (2, 3)) @ m,
+    lambda m, v, f, n, b, c, xp: xp.diag(v[:0], 2) + xp.eye(2) * m.var(ddof=np.int64(1)) + np.std(n, ddof=np.float64(1)),
+    lambda m, v, f, n, b, c, xp: xp.tril(m, 2**63 - 1) + xp.triu(m, 2**63 - 1) * xp.eye(3, 4, -(2**40)),
+    lambda m, v, f, n, b, c, xp: np.pad(np.diagonal(m), (0, 3000))[::400] + np.pad(m, np.array([[0, 0], [3, 1]]))[0, 0],
+    lambda m, v, f, n, b, c, xp: np.rint(n) + m.round(400) * 0 + np.pad(v, (1,))[:4],
+    lambda m, v, f, n, b, c, xp: 1 / (m % 1.0) + m.reshape(np.array([3, 2, 2]))[0].sum(),
     lambda m, v, f, n, b, c, xp: xp.arange(12) // 5 + xp.arange(3, 27, 2),
     lambda m, v, f, n, b, c, xp: xp.arange(4, 0, -1) * v + xp.arange(0, 1, 0.25),
     lambda m, v, f, n, b, c, xp: xp.arange(4, dtype=np.float32) * f + xp.arange(5, 5).sum(),
@@ -484,6 +489,9 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lacus.array("abc"), lacus.InvalidError, "the value: dtype <U3 cannot be stored; "),
     (lambda: A.reshape(2, 6), TypeError, "reshape from (3, 4) to (2, 6) is not supported on lazy arrays: their axes have"),
     (lambda: lacus.zeros((65, 2)).reshape(-1), TypeError, "reshape to (-1,) is not supported on lazy arrays: an axis of"),
+    (lambda: A.reshape(-2, 6), lacus.InvalidError, "reshape: shape: -2 is no size of an axis"),
+    (lambda: A[:0].reshape(-1, 0), lacus.InvalidError, "reshape: what -1 stands for in (-1, 0) does not follow"),
+    (lambda: A.reshape("a"), lacus.InvalidError, "reshape: an extent must be a whole number, found 'a'"),
     (lambda: A.reshape(5, -1), lacus.InvalidError, "reshape: an array of shape (3, 4) has no shape (5, -1)"),
     (lambda: A.reshape(-1, -1), lacus.InvalidError, "reshape: (-1, -1) has more than one unknown extent"),
     (lambda: A.squeeze(0), lacus.InvalidError, "squeeze: axis 0 of shape (3, 4) has extent 3"),
@@ -492,6 +500,13 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lacus.concatenate([A.sum()]), lacus.InvalidError, "concatenate: arrays without axes cannot be joined"),
     (lambda: lacus.stack([A, A.T]), lacus.InvalidError, "stack: shapes (3, 4) and (4, 3) differ"),
     (lambda: lacus.pad(A, ((1, 2),) * 3), lacus.InvalidError, "pad: ((1, 2), (1, 2), (1, 2)) does not fit an array of 2"),
+    (lambda: lacus.pad(A, -1), lacus.InvalidError, "pad: expected whole numbers from 0, found -1"),
+    (lambda: lacus.eye(3, k="x"), lacus.InvalidError, "eye: k must be a whole number, found 'x'"),  # type: ignore[arg-type]
+    (lambda: lacus.tril(A, None), lacus.InvalidError, "tril: k must be a whole number"),  # type: ignore[arg-type]
+    (lambda: A.round(1.5), lacus.InvalidError, "round: decimals must be a whole number"),  # type: ignore[arg-type]
+    (lambda: A.var(ddof="x"), lacus.InvalidError, "var: ddof must be a number, found 'x'"),  # type: ignore[arg-type]
+    (lambda: lacus.arange(0, 1e300, 1e-300), lacus.InvalidError, "arange: shape: 9223372036854775808 is no size of an axis"),
+    (lambda: lacus.arange("5"), lacus.InvalidError, "arange: expected numbers, found 0, '5', 1"),
     (lambda: np.pad(A, 1, mode="edge"), TypeError, "mode='edge' is not supported; 'constant' is"),
     (lambda: lacus.tril(A[0]), lacus.InvalidError, "tril: an array of shape (4,) has no two axes"),
     (lambda: lacus.diag(A.sum()), lacus.InvalidError, "diag: expected one axis or two, found shape ()"),

@@ -190,6 +190,27 @@ def test_an_interrupt_leaves_nothing(full: lacus.Dataset, spill: Path) -> None:
     assert lacus.run('save(load("A")[0, 0], "first")', data=full)["first"][...] == full["A"][0, 0]
 
 
+def test_what_is_told_to_be_enough_in_a_loop_is(tmp_path: Path) -> None:
+    program = """
+        y = load("v"); z = y
+        for t in 0..3 { z[i in 0..10000] = where(i + t < 10000, z[i + t], y[i] * 2) - z[9999 - i] }
+        save(sum(z), "z")"""
+    inputs = {"v": np.arange(10_000.0)}
+    with pytest.raises(lacus.InvalidError) as caught:
+        lacus.run(program, inputs=inputs, memory="20KiB", spill=tmp_path)
+    told = re.search(r"takes ([\d.]+ [KM]iB)", str(caught.value))
+    assert told, caught.value
+    assert lacus.run(program, inputs=inputs, memory=told[1], spill=tmp_path)["z"].shape == ()
+
+
+def test_reads_beyond_an_array_take_no_room() -> None:
+    a = np.arange(1600.0).reshape(40, 40)
+    found = np.pad(np.diagonal(lacus.array(a)), (0, 100_000)).compute(memory="4MiB")
+    np.testing.assert_array_equal(found, np.pad(np.diagonal(a), (0, 100_000)))
+    far = "v = load(\"v\"); y[i in 0..10] = where(i < 1, v[4611686018427387904 * i], 5); save(y, \"y\")"
+    assert lacus.run(far, inputs={"v": np.ones(5)})["y"].tolist() == [1.0] + [5.0] * 9
+
+
 def test_remainders_by_zero_are_found_where_they_count() -> None:
     n = np.array([3, 0, 5])
     with pytest.raises(lacus.InvalidError, match=r"an integer is divided by zero at \[1\]"):

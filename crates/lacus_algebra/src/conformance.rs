@@ -9,7 +9,7 @@ use lacus_tensor::{DType, Scalar, Shape};
 use std::collections::BTreeMap;
 
 /// Programs of every kind of statement. They save what they compute; all numbers are whole, so that sums are exact.
-pub const PROGRAMS: [&str; 56] = [
+pub const PROGRAMS: [&str; 59] = [
     "C = A @ B\nsave(C, \"C\")",
     "C[i,j] = A[i,k] * B[k,j] + A[i,j]\nsave(C, \"C\")",
     "x[i] = 2 * A[i,j] * B[j,k] * v[k] + 3\nsave(x, \"x\")",
@@ -65,6 +65,9 @@ pub const PROGRAMS: [&str; 56] = [
     "x[i in 0..3] = v[i]\ny[i in 0..0] = v[i]\nz[i, k in 0..4] = v[i] * k\nsave(x, \"x\"); save(sum(y), \"y\"); save(z, \"z\")",
     "d[i in 0..5] = A[i + 2, i]\nD[i in 0..6, j in 0..6] = where(i == j + 1 and i < 6, d[j], 0)\nsave(D, \"D\")",
     "n = dim(A, 0)\nx[i in 0..n // 2] = A[2*i, j] * v[j]\nfor t in 0..3 { x[i in 0..3] = x[i] + t * i }\nsave(x, \"x\")",
+    "e = zeros([0])\ny[i in 0..3] = where(i < 0, e[i], 7)\nz[i in 0..3] = e[i-1] if i >= 1 and i < 1\nsave(y, \"y\"); save(z, \"z\")",
+    "y[i in 0..60] = where(i < 7, A[i, i], 1)\nz[i in 0..60] = where(i < 1, v[1000000000000 * i], 2)\nsave(y, \"y\"); save(z, \"z\")",
+    "y[i in 0..30, j in 0..30] = where(i == j and i < 3, A[2*i, 6 - 3*j], v[6 % 4])\nsave(sum(y, 0), \"y\")",
     "x = v // 3 + v // -2 + floor(A[0] / 2) * ceil(v / 4) + round(A[1] / 8)\nsave(x, \"x\")",
 ];
 

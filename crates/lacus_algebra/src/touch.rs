@@ -108,7 +108,7 @@ impl<'a> Tiled<'a> {
         for (axis, position) in read.at.iter().enumerate() {
             let (low, high) = self.positions(position, at, ranges);
             let last = i128::from(tensor.dims[axis]) - 1;
-            if high < 0 || low > last {
+            if high < 0 || low > last || last < 0 {
                 return;
             }
             let block = i128::from(tensor.blocks[axis]);

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
-use crate::units::{Unit, Units, reads_one_tile_each};
+use crate::units::{Beside, Unit, Units};
 use crate::window::Window;
 use job::Job;
 use lacus_algebra::expr::Slot;
@@ -73,7 +73,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) cancel: Option<&'a AtomicBool>,
     pub(crate) watch: Option<&'a Watch>,
     forms: HashMap<Slot, Form>,
-    is_plain: HashMap<Slot, bool>,
+    beside: HashMap<Slot, Beside>,
     /// Values that can stay sparse.
     sparse: Densities,
     spill: Spill,
@@ -141,11 +141,11 @@ impl<'a> Engine<'a> {
         sparse: Densities,
     ) -> Engine<'a> {
         let mut forms = HashMap::new();
-        let mut is_plain = HashMap::new();
+        let mut beside = HashMap::new();
         for at in plan.network.running() {
             let operator = &plan.network.operators[at];
             forms.insert(operator.output, Form::of(plan, at, &sparse));
-            is_plain.insert(operator.output, reads_one_tile_each(plan, operator));
+            beside.insert(operator.output, Beside::of(plan, operator));
         }
         Engine {
             plan,
@@ -157,7 +157,7 @@ impl<'a> Engine<'a> {
             cancel: None,
             watch: None,
             forms,
-            is_plain,
+            beside,
             sparse,
             spill,
             state: Mutex::new(State {
@@ -371,7 +371,7 @@ impl<'a> Engine<'a> {
     /// Bytes that a unit needs, if tiles take so many.
     pub(crate) fn need(&self, graph: &TaskGraph, unit: &Unit, bytes: impl FnMut(TaskId) -> u64) -> u64 {
         let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
-        unit.need(self.is_plain.get(&value).copied().unwrap_or(true), bytes)
+        unit.need(self.beside.get(&value).copied().unwrap_or(Beside::NOTHING), bytes)
     }
 
     /// The units of a graph. Tasks are done at one go only if the tiles of all of them are not too much at once.

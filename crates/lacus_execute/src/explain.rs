@@ -9,7 +9,7 @@ use crate::limits::{default_memory_bytes, default_workers};
 use crate::output::{bytes_of, kept_in_memory};
 use crate::run::{RunOptions, plan_for, plan_run, pooled, sparse_values};
 use crate::sparsity::Densities;
-use crate::units::{Unit, Units, reads_one_tile_each};
+use crate::units::{Beside, Unit, Units};
 use lacus_algebra::expr::{CheckedProgram, Slot};
 use lacus_algebra::{FlowNode, Formula, Known, Made, ProgramPlan, Task, TaskGraph, TaskId, Until};
 use std::collections::BTreeMap;
@@ -73,11 +73,11 @@ impl Explained<'_> {
         for part in flow.split(|node| matches!(node, FlowNode::Loop(_))).filter(|part| !part.is_empty()) {
             let graph = TaskGraph::of_part(self.plan, part, known)?;
             let bytes = |task: TaskId| graph.task(task).map_or(0, |task| self.bytes(&task));
-            let is_plain = |unit: &Unit| match network.value(graph.task(unit.task)?.value).made {
-                Made::Operator(at) => Some(reads_one_tile_each(self.plan, &network.operators[at])),
+            let beside = |unit: &Unit| match network.value(graph.task(unit.task)?.value).made {
+                Made::Operator(at) => Some(Beside::of(self.plan, &network.operators[at])),
                 _ => None,
             };
-            let fits = |unit: &Unit| unit.need(is_plain(unit).unwrap_or(true), bytes) <= left;
+            let fits = |unit: &Unit| unit.need(beside(unit).unwrap_or(Beside::NOTHING), bytes) <= left;
             let fused = Units::that_fit(self.plan, &graph, how, fits)?.fused;
             for (from, to) in fused.pairs() {
                 if let (Some(from), Some(to)) = (graph.task(from), graph.task(to)) {

@@ -95,7 +95,8 @@ impl<'e, 'a> Flow<'e, 'a> {
         self.flow(&plan.network.flow, &mut Known::new(), rounds)
     }
 
-    /// The step that needs most, as far as one can tell without running: loops are looked at in their first round.
+    /// The step that needs most, as far as one can tell without running: loops are looked at in their first rounds and in the
+    /// last one.
     fn most(&mut self, flow: &'a [FlowNode], known: &mut Known) -> Result<Option<(u64, Slot)>, ExecuteError> {
         let plan = self.engine.plan;
         let mut most = None;
@@ -103,22 +104,29 @@ impl<'e, 'a> Flow<'e, 'a> {
             let found = match part {
                 [FlowNode::Loop(of)] => {
                     let node = &plan.network.loops[*of];
-                    if let Until::Counted(counter, from, to) = &node.until {
-                        let number = |at| plan.network.position(at, known).unwrap_or(0);
-                        let from = number(from);
-                        if from >= number(to) {
-                            continue;
+                    let rounds = match &node.until {
+                        Until::Counted(counter, from, to) => {
+                            let number = |at| plan.network.position(at, known).unwrap_or(0);
+                            let (from, to) = (number(from), number(to));
+                            let mut rounds = vec![from, from.saturating_add(1), to.saturating_sub(1)];
+                            rounds.retain(|&n| n >= from && n < to);
+                            rounds.dedup();
+                            rounds.into_iter().map(|n| Some((*counter, n))).collect()
                         }
-                        known.insert(*counter, from);
-                    }
+                        Until::Is(..) => vec![None],
+                    };
                     self.depth += 1;
-                    let before = self.most(&node.before, known)?;
-                    let after = self.most(&node.after, known)?;
+                    let mut most = None;
+                    for round in rounds {
+                        known.extend(round);
+                        most = most.max(self.most(&node.before, known)?);
+                        most = most.max(self.most(&node.after, known)?);
+                    }
                     self.depth -= 1;
                     if let Until::Counted(counter, ..) = &node.until {
                         known.remove(counter);
                     }
-                    before.max(after)
+                    most
                 }
                 part => {
                     let found = self.graph(part, known)?;

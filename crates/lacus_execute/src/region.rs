@@ -6,7 +6,7 @@
 //! ```
 
 use crate::window::{Window, WindowMut};
-use lacus_algebra::expr::{Affine, Symbol};
+use lacus_algebra::expr::{Affine, Slot, Symbol};
 use lacus_algebra::{Known, Network, Scalar, Tiles};
 use lacus_tensor::DType;
 
@@ -79,29 +79,70 @@ impl Numbers<'_> {
     pub(crate) fn position(&self, at: &Affine, indices: &[i64]) -> i64 {
         at.value(|symbol| match symbol {
             Symbol::Index(index) => indices[index.0 as usize],
-            Symbol::Slot(slot) => self.network.known(slot, self.known).map_or(0, Scalar::to_i64),
+            Symbol::Slot(slot) => self.slot(slot),
         })
+    }
+
+    fn slot(&self, slot: Slot) -> i64 {
+        self.network.known(slot, self.known).map_or(0, Scalar::to_i64)
     }
 }
 
-/// What an operator reads of a tensor in a region: a window, and the positions of its first element.
+/// What an operator reads of a tensor in a region: a window, and where in it that is.
 pub(crate) struct Located {
     pub(crate) window: Window,
-    pub(crate) origin: Vec<i64>,
+    place: Place,
+}
+
+enum Place {
+    /// The window is a part of the tensor: the positions of its first element.
+    Origin(Vec<i64>),
+    /// The axes of the window are labels, from where the region starts.
+    Labels(Vec<usize>),
 }
 
 impl Located {
     /// How one goes through it.
     pub(crate) fn walk(&self, at: &[Affine], region: &Region, numbers: &Numbers<'_>) -> Walk {
+        let origin = match &self.place {
+            Place::Origin(origin) => origin,
+            Place::Labels(labels) => {
+                return Walk::of_labels(self.window.strides(), labels, region.starts.len());
+            }
+        };
         let mut walk = Walk::still(region.starts.len());
         for (axis, at) in at.iter().enumerate() {
             let stride = self.window.strides()[axis] as i64;
             let own = Walk::of_position(at, region, numbers);
-            walk.start += (own.start - self.origin[axis]) * stride;
+            walk.start += (own.start - origin[axis]) * stride;
             walk.steps.iter_mut().zip(own.steps).for_each(|(step, own)| *step += own * stride);
         }
         walk
     }
+}
+
+/// The labels that positions depend on.
+pub(crate) fn labels_of(at: &[Affine]) -> Vec<usize> {
+    let mut all: Vec<usize> = Vec::new();
+    for (symbol, _) in at.iter().flat_map(Affine::factors) {
+        if let Symbol::Index(index) = symbol {
+            all.push(index.0 as usize);
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A read of a tensor in a region.
+struct Reading<'r, 't> {
+    at: &'r [Affine],
+    region: &'r Region,
+    numbers: &'r Numbers<'r>,
+    tensor: &'r Tiles,
+    dtype: DType,
+    /// The tiles that are there. One that no condition lets anybody look at is not.
+    tile: &'r dyn Fn(usize) -> Option<&'t Window>,
 }
 
 /// Finds what a read needs: one tile as it is, or several put together. Positions outside of the tensor, which a
@@ -114,80 +155,162 @@ pub(crate) fn locate<'t>(
     dtype: DType,
     tile: &dyn Fn(usize) -> Option<&'t Window>,
 ) -> Located {
-    let ranges: Vec<(i64, i64)> = at
-        .iter()
-        .map(|at| {
-            let own = Walk::of_position(at, region, numbers);
-            let reach = |pick: fn(i64, i64) -> i64| -> i64 {
-                let steps = own.steps.iter().zip(&region.counts);
-                steps.map(|(step, &count)| pick(step * (count as i64 - 1).max(0), 0)).sum()
-            };
-            (own.start + reach(i64::min), own.start + reach(i64::max))
-        })
-        .collect();
-    let blocks = |axis: usize| tensor.blocks[axis] as i64;
-    let is_inside =
-        ranges.iter().zip(&tensor.dims).all(|(&(low, high), &extent)| low >= 0 && high < extent as i64);
-    let is_one =
-        ranges.iter().enumerate().all(|(axis, (low, high))| low / blocks(axis) == high / blocks(axis));
-    if is_inside && is_one {
-        let at: Vec<u64> =
-            ranges.iter().enumerate().map(|(axis, (low, _))| (low / blocks(axis)) as u64).collect();
-        if let Some(window) = tile(tensor.number(&at)) {
-            let origin = at.iter().enumerate().map(|(axis, &at)| at as i64 * blocks(axis)).collect();
-            return Located { window: window.clone(), origin };
-        }
-    }
-    let shape: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1) as usize).collect();
-    let all = WindowMut::zeroed(dtype, &shape);
-    // The tiles that the box meets, along each axis.
-    let spans: Vec<(i64, i64)> = ranges
-        .iter()
-        .enumerate()
-        .map(|(axis, &(low, high))| {
-            let last = tensor.dims[axis] as i64 - 1;
-            (low.clamp(0, last) / blocks(axis), high.clamp(0, last) / blocks(axis))
-        })
-        .collect();
-    let is_outside =
-        ranges.iter().zip(&tensor.dims).any(|(&(low, high), &extent)| high < 0 || low >= extent as i64);
-    if is_outside {
-        return boxed(all, ranges);
-    }
-    let mut at: Vec<i64> = spans.iter().map(|span| span.0).collect();
-    loop {
-        let coordinates: Vec<u64> = at.iter().map(|&at| at as u64).collect();
-        // A tile that no condition lets anybody look at is not there.
-        if let Some(window) = tile(tensor.number(&coordinates)) {
-            let (mut from, mut to, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-            for (axis, &(low, high)) in ranges.iter().enumerate() {
-                let first = at[axis] * blocks(axis);
-                let (start, end) = (low.max(first), (high + 1).min(first + window.shape()[axis] as i64));
-                from.push((start - first) as usize);
-                to.push((start - low) as usize);
-                counts.push((end - start).max(0) as usize);
-            }
-            // SAFETY: the box is ours alone.
-            let mut part = unsafe { WindowMut::within(all.window(), &to, &counts) };
-            part.copy_from(&window.part(&from, &counts));
-        }
-        let mut axis = at.len();
-        loop {
-            if axis == 0 {
-                return boxed(all, ranges);
-            }
-            axis -= 1;
-            at[axis] += 1;
-            if at[axis] <= spans[axis].1 {
-                break;
-            }
-            at[axis] = spans[axis].0;
-        }
-    }
+    Reading { at, region, numbers, tensor, dtype, tile }.locate()
 }
 
-fn boxed(all: WindowMut, ranges: Vec<(i64, i64)>) -> Located {
-    Located { window: all.freeze(), origin: ranges.into_iter().map(|(low, _)| low).collect() }
+impl Reading<'_, '_> {
+    fn locate(&self) -> Located {
+        let tensor = self.tensor;
+        let ranges: Vec<(i128, i128)> = self.at.iter().map(|at| self.range(at)).collect();
+        let is_outside =
+            |(&(low, high), &extent): (&(i128, i128), &u64)| high < 0 || low >= i128::from(extent);
+        if tensor.is_empty() || ranges.iter().zip(&tensor.dims).any(is_outside) {
+            let window = WindowMut::zeroed(self.dtype, &[]).freeze();
+            return Located { window, place: Place::Labels(Vec::new()) };
+        }
+        let clipped: Vec<(i64, i64)> = ranges
+            .iter()
+            .zip(&tensor.dims)
+            .map(|(&(low, high), &extent)| (low.max(0) as i64, high.min(i128::from(extent) - 1) as i64))
+            .collect();
+        let is_inside = ranges
+            .iter()
+            .zip(&clipped)
+            .all(|(&(low, high), &(first, last))| (low, high) == (i128::from(first), i128::from(last)));
+        let blocks = |axis: usize| tensor.blocks[axis] as i64;
+        let is_one =
+            clipped.iter().enumerate().all(|(axis, (low, high))| low / blocks(axis) == high / blocks(axis));
+        if is_inside && is_one {
+            let at: Vec<u64> =
+                clipped.iter().enumerate().map(|(axis, (low, _))| (low / blocks(axis)) as u64).collect();
+            if let Some(window) = (self.tile)(tensor.number(&at)) {
+                let origin = at.iter().enumerate().map(|(axis, &at)| at as i64 * blocks(axis)).collect();
+                return Located { window: window.clone(), place: Place::Origin(origin) };
+            }
+        }
+        let elements = |ranges: &mut dyn Iterator<Item = (i128, i128)>| {
+            ranges.fold(1i128, |all, (low, high)| all.saturating_mul(high - low + 1))
+        };
+        let within = elements(&mut clipped.iter().map(|&(low, high)| (low.into(), high.into())));
+        let labels = labels_of(self.at);
+        let places = labels.iter().map(|&label| (1, self.region.counts[label] as i128));
+        let few = within.max(elements(&mut places.into_iter()));
+        // A box that is mostly outside of the tensor would take more memory than anybody counted on.
+        if !is_inside && elements(&mut ranges.iter().copied()) > few.saturating_mul(2).saturating_add(1024) {
+            return self.gather(labels);
+        }
+        self.copy(ranges.into_iter().map(|(low, high)| (low as i64, high as i64)).collect(), &clipped)
+    }
+
+    /// Where a position starts, and how far it goes with each label.
+    fn walk(&self, at: &Affine) -> (i128, Vec<i64>) {
+        let (start, _) = at.range(|symbol| {
+            let value = match symbol {
+                Symbol::Index(index) => self.region.starts[index.0 as usize],
+                Symbol::Slot(slot) => self.numbers.slot(slot),
+            };
+            (value, value)
+        });
+        let mut steps = vec![0; self.region.starts.len()];
+        for (symbol, factor) in at.factors() {
+            if let Symbol::Index(index) = symbol {
+                steps[index.0 as usize] = factor;
+            }
+        }
+        (start, steps)
+    }
+
+    /// The least and the greatest value of a position.
+    fn range(&self, at: &Affine) -> (i128, i128) {
+        let (start, steps) = self.walk(at);
+        let reach = |pick: fn(i128, i128) -> i128| -> i128 {
+            let steps = steps.iter().zip(&self.region.counts);
+            steps.map(|(&step, &count)| pick(i128::from(step) * (count as i128 - 1).max(0), 0)).sum()
+        };
+        (start + reach(i128::min), start + reach(i128::max))
+    }
+
+    /// A box with all positions, put together from the tiles that it meets. The tensor has some of it.
+    fn copy(&self, ranges: Vec<(i64, i64)>, clipped: &[(i64, i64)]) -> Located {
+        let blocks = |axis: usize| self.tensor.blocks[axis] as i64;
+        let shape: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1) as usize).collect();
+        let all = WindowMut::zeroed(self.dtype, &shape);
+        let spans = clipped
+            .iter()
+            .enumerate()
+            .map(|(axis, &(first, last))| (first / blocks(axis), last / blocks(axis)));
+        let spans: Vec<(i64, i64)> = spans.collect();
+        let mut at: Vec<i64> = spans.iter().map(|span| span.0).collect();
+        loop {
+            let coordinates: Vec<u64> = at.iter().map(|&at| at as u64).collect();
+            if let Some(window) = (self.tile)(self.tensor.number(&coordinates)) {
+                let (mut from, mut to, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+                for (axis, &(low, high)) in ranges.iter().enumerate() {
+                    let first = at[axis] * blocks(axis);
+                    let (start, end) = (low.max(first), (high + 1).min(first + window.shape()[axis] as i64));
+                    from.push((start - first) as usize);
+                    to.push((start - low) as usize);
+                    counts.push((end - start).max(0) as usize);
+                }
+                // SAFETY: the box is ours alone.
+                let mut part = unsafe { WindowMut::within(all.window(), &to, &counts) };
+                part.copy_from(&window.part(&from, &counts));
+            }
+            let mut axis = at.len();
+            loop {
+                if axis == 0 {
+                    let origin = ranges.into_iter().map(|(low, _)| low).collect();
+                    return Located { window: all.freeze(), place: Place::Origin(origin) };
+                }
+                axis -= 1;
+                at[axis] += 1;
+                if at[axis] <= spans[axis].1 {
+                    break;
+                }
+                at[axis] = spans[axis].0;
+            }
+        }
+    }
+
+    /// One element for each place along the labels that positions depend on.
+    fn gather(&self, labels: Vec<usize>) -> Located {
+        let shape: Vec<usize> = labels.iter().map(|&label| self.region.counts[label]).collect();
+        let mut all = WindowMut::zeroed(self.dtype, &shape);
+        let walks: Vec<(i128, Vec<i64>)> = self.at.iter().map(|at| self.walk(at)).collect();
+        let size = self.dtype.size_bytes();
+        let out = all.bytes_mut().unwrap_or_default();
+        let mut along = vec![0usize; shape.len()];
+        for to in out.chunks_exact_mut(size) {
+            let position = |(start, steps): &(i128, Vec<i64>)| {
+                let far = labels.iter().zip(&along).map(|(&label, &n)| i128::from(steps[label]) * n as i128);
+                start + far.sum::<i128>()
+            };
+            let positions: Vec<i128> = walks.iter().map(position).collect();
+            if let Some(one) = self.element(&positions) {
+                to.copy_from_slice(one.head().unwrap_or_default());
+            }
+            for (n, &count) in along.iter_mut().zip(&shape).rev() {
+                *n += 1;
+                if *n < count {
+                    break;
+                }
+                *n = 0;
+            }
+        }
+        Located { window: all.freeze(), place: Place::Labels(labels) }
+    }
+
+    /// A window that begins with the element at some positions, if it is within the tensor and there.
+    fn element(&self, positions: &[i128]) -> Option<Window> {
+        let (mut coordinates, mut within) = (Vec::new(), Vec::new());
+        for (axis, &position) in positions.iter().enumerate() {
+            let position = u64::try_from(position).ok().filter(|&at| at < self.tensor.dims[axis])?;
+            coordinates.push(position / self.tensor.blocks[axis]);
+            within.push((position % self.tensor.blocks[axis]) as usize);
+        }
+        let window = (self.tile)(self.tensor.number(&coordinates))?;
+        Some(window.part(&within, &vec![1; within.len()]))
+    }
 }
 
 /// Loops over labels, the last one innermost, made as few as they get: labels along which all walks go on as if they

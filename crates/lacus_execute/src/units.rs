@@ -8,7 +8,8 @@
 //! first from what is asked for: what is started is finished soon, what is read is read again soon.
 
 use crate::fuse::{Fused, Fusing};
-use lacus_algebra::expr::Slot;
+use crate::region::labels_of;
+use lacus_algebra::expr::{Affine, Element, ElementNode, Slot, Symbol};
 use lacus_algebra::{
     AlgebraError, FlowNode, Known, Made, Operator, ProgramPlan, Task, TaskGraph, TaskId, TaskKind, Tiles,
 };
@@ -60,17 +61,17 @@ impl Unit {
         (own, then)
     }
 
-    /// Bytes that it needs, if tiles take so many. `is_plain` if each of its reads needs one tile.
-    pub(crate) fn need(&self, is_plain: bool, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
+    /// Bytes that it needs, if tiles take so many.
+    pub(crate) fn need(&self, beside: Beside, mut bytes: impl FnMut(TaskId) -> u64) -> u64 {
         let (own, then) = self.reads();
         let mut of = |all: Vec<TaskId>| -> u64 { all.into_iter().map(&mut bytes).sum() };
         let (mut need, then) = (of(own), of(then));
         if !matches!(self.doing, Doing::Emit(_)) {
             // What is put together from several tiles, or computed before it is multiplied.
-            if !is_plain {
+            if !beside.is_plain {
                 need *= 2;
             }
-            need += bytes(self.task);
+            need += bytes(self.task) + beside.bytes;
         }
         need + then
     }
@@ -90,28 +91,58 @@ pub(crate) struct Units {
 }
 
 /// Which tiles the reads of an operator need, without looking for them.
-pub(crate) fn reads_one_tile_each(plan: &ProgramPlan, operator: &Operator) -> bool {
+fn reads_one_tile_each(plan: &ProgramPlan, operator: &Operator) -> bool {
     let labels = plan.label_tiles(operator);
     operator.reads.iter().all(|read| {
         let dims = &plan.network.value(read.value).dims;
-        let own = |(at, extent): (&lacus_algebra::expr::Affine, &u64)| {
+        let own = |(at, extent): (&Affine, &u64)| {
             at.as_index().is_some_and(|index| labels.dims[index.0 as usize] == *extent)
         };
         read.under.is_empty() && read.at.iter().zip(dims).all(own)
     })
 }
 
+/// What a unit needs beside the tiles that it reads and makes.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    /// Each of its reads needs one tile, as it is.
+    is_plain: bool,
+    /// Bytes of reads that go beyond their tensors, see [`locate`](crate::region::locate).
+    bytes: u64,
+}
+
+impl Beside {
+    /// Of units that only hand on.
+    pub(crate) const NOTHING: Beside = Beside { is_plain: true, bytes: 0 };
+
+    /// Of units of an operator.
+    pub(crate) fn of(plan: &ProgramPlan, operator: &Operator) -> Beside {
+        let labels = plan.label_tiles(operator);
+        let beyond = operator.reads.iter().filter(|read| {
+            let dims = &plan.network.value(read.value).dims;
+            let is_short = |(at, &extent): (&Affine, &u64)| {
+                let ends = at.range(|symbol| match symbol {
+                    Symbol::Index(index) => (0, labels.dims[index.0 as usize].max(1) as i64 - 1),
+                    Symbol::Slot(_) => (0, 0),
+                });
+                ends.1 - ends.0 >= i128::from(extent)
+            };
+            !read.under.is_empty() && read.at.iter().zip(dims).any(is_short)
+        });
+        let bytes = beyond.map(|read| {
+            let places: u64 = labels_of(&read.at).iter().map(|&label| labels.blocks[label]).product();
+            2 * places.saturating_add(512) * plan.network.value(read.value).dtype.size_bytes() as u64
+        });
+        Beside { is_plain: reads_one_tile_each(plan, operator), bytes: bytes.sum() }
+    }
+}
+
 /// True when what is read or left out depends on counters, so that every round has units of its own.
 pub(crate) fn depends_on_counters(plan: &ProgramPlan, part: &[FlowNode]) -> bool {
-    let has_slots = |at: &lacus_algebra::expr::Affine| {
-        at.factors().any(|(symbol, _)| matches!(symbol, lacus_algebra::expr::Symbol::Slot(_)))
-    };
-    fn within(
-        element: &lacus_algebra::expr::Element,
-        has: &dyn Fn(&lacus_algebra::expr::Affine) -> bool,
-    ) -> bool {
+    let has_slots = |at: &Affine| at.factors().any(|(symbol, _)| matches!(symbol, Symbol::Slot(_)));
+    fn within(element: &Element, has: &dyn Fn(&Affine) -> bool) -> bool {
         element.positions().iter().any(has)
-            || matches!(element.node, lacus_algebra::expr::ElementNode::Read(..))
+            || matches!(element.node, ElementNode::Read(..))
             || element.parts().into_iter().any(|part| within(part, has))
     }
     part.iter().any(|node| match node {

@@ -23,6 +23,8 @@ pub(crate) trait Function: Sized {
     fn sin(self) -> Self;
     /// The cosine.
     fn cos(self) -> Self;
+    /// What a quotient that is rounded down leaves: with the sign of the divisor, also where it is zero, as numpy has it.
+    fn rest(self, divisor: Self) -> Self;
     /// The quotient, rounded down. One that would be whole but for rounding is, as numpy has it.
     fn floor_div(self, divisor: Self) -> Self;
     /// It to some power. Squares, roots and inverses are what one would write for them, as numpy has it.
@@ -116,6 +118,13 @@ macro_rules! function {
             #[inline(always)]
             fn cos(self) -> $float {
                 libm::$cos(self)
+            }
+
+            #[inline(always)]
+            fn rest(self, divisor: $float) -> $float {
+                let rest = self % divisor;
+                let moved = if (rest < 0.0) != (divisor < 0.0) { rest + divisor } else { rest };
+                if rest == 0.0 { (0.0 as $float).copysign(divisor) } else { moved }
             }
 
             #[inline(always)]

@@ -212,11 +212,7 @@ macro_rules! float_ops {
                 BinaryOp::Sub => a - b,
                 BinaryOp::Mul => a * b,
                 BinaryOp::Div => a / b,
-                // Python's: the result has the sign of the divisor.
-                BinaryOp::Mod => {
-                    let rest = a % b;
-                    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
-                }
+                BinaryOp::Mod => Function::rest(a, b),
                 BinaryOp::FloorDiv => Function::floor_div(a, b),
                 BinaryOp::Pow => Function::pow(a, b),
                 BinaryOp::Min if a.is_nan() || a < b => a,
@@ -266,6 +262,9 @@ mod tests {
         check(i(7), BinaryOp::Mod, i(0), i(0));
         check(i(i64::MIN), BinaryOp::Mod, i(-1), i(0));
         check(f(-7.5), BinaryOp::Mod, f(2.0), f(0.5));
+        assert!(f(-2.0).binary(BinaryOp::Mod, f(1.0)).to_f64().is_sign_positive());
+        assert!(f(2.0).binary(BinaryOp::Mod, f(-1.0)).to_f64().is_sign_negative());
+        assert!(f(f64::NAN).binary(BinaryOp::Mod, f(-1.0)).to_f64().is_nan());
         check(i(-7), BinaryOp::FloorDiv, i(3), i(-3));
         check(i(7), BinaryOp::FloorDiv, i(-7), i(-1));
         check(i(7), BinaryOp::FloorDiv, i(0), i(0));

@@ -68,6 +68,11 @@ impl Infer<'_> {
                 let value = self.known(expr, "a position")?;
                 Ok(Affine::constant(value))
             }
+            // Of numbers that are known; of indices it would be no sum.
+            ExprNode::Binary(op, ..) if op.divides_whole() => match self.known(expr, "a position") {
+                Ok(value) => Ok(Affine::constant(value)),
+                Err(_) => self.fail(reason(format!("`{expr}` is neither")), expr.span),
+            },
             _ => self.fail(reason(format!("`{expr}` is neither")), expr.span),
         }
     }

@@ -31,6 +31,8 @@ struct Site {
     slot: Slot,
     name: String,
     positions: Vec<Affine>,
+    /// The same as they are written.
+    texts: Vec<String>,
     span: Span,
     /// Sites before it.
     order: usize,
@@ -96,7 +98,7 @@ impl Infer<'_> {
         if let Some(guard) = guard {
             self.collect(guard)?;
         }
-        self.solve_extents(span)?;
+        self.solve_extents(outputs, span)?;
         let scope = self.indices.clone().unwrap_or_default();
         let mut axes = Vec::with_capacity(outputs.len());
         for name in outputs {
@@ -257,7 +259,9 @@ impl Infer<'_> {
                     }
                     positions.push(position);
                 }
-                let mut site = Site { slot, name: base.to_string(), positions, span: expr.span, order: 0 };
+                let texts = subscripts.iter().map(Subscript::to_string).collect();
+                let name = base.to_string();
+                let mut site = Site { slot, name, positions, texts, span: expr.span, order: 0 };
                 if let Some(indices) = &mut self.indices {
                     site.order = indices.sites.len();
                     indices.sites.insert(std::ptr::from_ref(expr).addr(), site);
@@ -288,7 +292,7 @@ impl Infer<'_> {
         Ok(scope)
     }
 
-    fn solve_extents(&mut self, span: Span) -> Result<(), AlgebraError> {
+    fn solve_extents(&mut self, outputs: &[String], span: Span) -> Result<(), AlgebraError> {
         let mut sites: Vec<Site> =
             self.indices.iter().flat_map(|indices| indices.sites.values().cloned()).collect();
         // As they are written, and not as they lie in memory: messages must not change from run to run.
@@ -327,8 +331,17 @@ impl Infer<'_> {
         loop {
             let mut found: BTreeMap<Index, u64> = BTreeMap::new();
             for site in &sites {
-                for (position, &extent) in site.positions.iter().zip(&dims(self, site)) {
+                for (axis, (position, &extent)) in site.positions.iter().zip(&dims(self, site)).enumerate() {
                     if let Some((index, largest)) = self.largest_extent(position, extent) {
+                        let names = self.indices.iter().flat_map(|indices| &indices.names);
+                        let is_output = names
+                            .into_iter()
+                            .any(|(name, known, _)| *known == index && outputs.contains(name));
+                        // A sum of nothing, because the others go too far already, is nothing that anybody means.
+                        let first = position.substitute(index, &Affine::constant(0)).unwrap_or_default();
+                        if largest == 0 && extent > 0 && !is_output && self.runs(&first) {
+                            return self.outside(site, axis, &first);
+                        }
                         found
                             .entry(index)
                             .and_modify(|known| *known = largest.min(*known))
@@ -375,30 +388,39 @@ impl Infer<'_> {
         let Some(site) = scope.sites.get(&std::ptr::from_ref(expr).addr()).cloned() else { return Ok(None) };
         let said = scope.said.clone();
         let slot = self.program.slots[site.slot.0].clone();
-        let runs = |position: &Affine| {
-            position.factors().all(|(symbol, _)| match symbol {
-                Symbol::Index(index) => scope.extent(index) != Some(0),
-                Symbol::Slot(_) => true,
-            })
-        };
-        let reads = site.positions.iter().all(runs);
+        let reads = site.positions.iter().all(|position| self.runs(position));
         for (axis, (position, &extent)) in site.positions.iter().zip(&slot.dims).enumerate() {
             let last = Affine::constant(extent as i64 - 1).plus(position, -1);
             let fits = self.never_negative(position, &said, 2)
                 && last.is_some_and(|last| self.never_negative(&last, &said, 2));
             if reads && !fits {
-                let (low, high) = self.range(position);
-                let clamp = |n: i128| n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-                let ExprNode::Subscript(_, subscripts) = &expr.node else { break };
-                let index = subscripts[axis].to_string();
-                let (tensor, shape) = (site.name, slot.dims);
-                let problem =
-                    Problem::OutOfBounds { tensor, shape, axis, index, from: clamp(low), to: clamp(high) };
-                return self.fail(problem, expr.span);
+                return self.outside(&site, axis, position);
             }
         }
         let body = Element { node: ElementNode::Read(site.slot, site.positions), dtype: slot.dtype };
         Ok(Some(Lowered::scalar(body, Facts::default())))
+    }
+
+    /// Whether all indices of a position have places to be at.
+    fn runs(&self, position: &Affine) -> bool {
+        position.factors().all(|(symbol, _)| match symbol {
+            Symbol::Index(index) => {
+                self.indices.as_ref().and_then(|indices| indices.extent(index)) != Some(0)
+            }
+            Symbol::Slot(_) => true,
+        })
+    }
+
+    /// The error of a position that leaves its axis.
+    fn outside<T>(&self, site: &Site, axis: usize, position: &Affine) -> Result<T, AlgebraError> {
+        let (low, high) = self.range(position);
+        let clamp = |n: i128| n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let (tensor, shape) = (site.name.clone(), self.program.slots[site.slot.0].dims.clone());
+        let index = site.texts[axis].clone();
+        self.fail(
+            Problem::OutOfBounds { tensor, shape, axis, index, from: clamp(low), to: clamp(high) },
+            site.span,
+        )
     }
 
     /// The value of a name within a statement with indices, when it is an index.

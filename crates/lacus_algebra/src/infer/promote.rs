@@ -4,8 +4,7 @@ use super::{Facts, Infer, Lowered};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode};
 use crate::syntax::Span;
-use lacus_tensor::DType;
-use lacus_tensor::{BinaryOp, UnaryOp};
+use lacus_tensor::{BinaryOp, DType, Scalar, UnaryOp};
 
 /// The common type of two values. A weak one (from literals alone) gives way to the other, unless it is of a
 /// wider kind.
@@ -161,9 +160,12 @@ fn known(op: BinaryOp, a: (i64, i64), b: (i64, i64)) -> Option<(i64, i64)> {
             }
             Some((*products.iter().min()?, *products.iter().max()?))
         }
-        BinaryOp::FloorDiv if b.0 == b.1 && b.0 > 0 => Some((a.0.div_euclid(b.0), a.1.div_euclid(b.0))),
-        BinaryOp::Mod if a.0 == a.1 && b.0 == b.1 && b.0 > 0 => {
-            let rest = a.0.rem_euclid(b.0);
+        BinaryOp::FloorDiv if b.0 == b.1 && b.0 != 0 => {
+            let by = |a: i64| Scalar::I64(a).binary(op, Scalar::I64(b.0)).to_i64();
+            Some((by(a.0).min(by(a.1)), by(a.0).max(by(a.1))))
+        }
+        BinaryOp::Mod if a.0 == a.1 && b.0 == b.1 && b.0 != 0 => {
+            let rest = Scalar::I64(a.0).binary(op, Scalar::I64(b.0)).to_i64();
             Some((rest, rest))
         }
         _ => None,

@@ -45,6 +45,11 @@ fn what_does_not_fit_is_an_error_with_place_and_shapes() {
         "index i of v runs from 0 to 8, outside of axis 0 of shape [7]",
         "line 2, column 30",
     );
+    fails(
+        "C[i in 0..9] = v[i + j]",
+        "index i + j of v runs from 0 to 8, outside of axis 0 of shape [7]",
+        "line 2, column 16",
+    );
     fails("C[i in 0..2-3] = i", "an extent takes a number from 0, found -1", "line 2, column 11");
     fails(
         "C[i in 0..v[0]] = i",

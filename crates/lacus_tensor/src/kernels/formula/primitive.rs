@@ -444,10 +444,7 @@ mod ops {
         Sub { i64 => |a, b| a.wrapping_sub(b) }
         Mul { i64 f32 f64 => |a, b| Sealed::mul(a, b) }
         Div { f32 f64 => |a, b| a / b }
-        Mod { f32 f64 => |a, b| {
-            let rest = a % b;
-            if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
-        } }
+        Mod { f32 f64 => |a, b| Function::rest(a, b) }
         // The divisor is not zero.
         Mod { i64 => |a, b| {
             let rest = a.wrapping_rem(b);
