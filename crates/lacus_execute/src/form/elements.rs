@@ -34,8 +34,8 @@ enum Input {
 pub(crate) struct Sources {
     pub(crate) walks: Vec<Walk>,
     /// What the walks are through; `None` for positions.
-    firsts: Vec<Option<*const u8>>,
-    sizes: Vec<usize>,
+    pub(super) firsts: Vec<Option<*const u8>>,
+    pub(super) sizes: Vec<usize>,
     /// What keeps the memory alive.
     _located: Vec<Located>,
     #[expect(clippy::vec_box, reason = "lanes point at them, so they must not move")]

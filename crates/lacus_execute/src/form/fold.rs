@@ -1,6 +1,7 @@
 //! A formula, reduced. Where the last label that is folded lies closest in memory, runs along it are reduced at once,
 //! with pairwise sums; elsewhere whole rows of the result are folded row by row.
 
+use super::elements::Sources;
 use super::{Bench, Elements, Reads, with_type};
 use crate::error::ExecuteError;
 use crate::region::{Walk, each_place, merge};
@@ -87,6 +88,7 @@ impl FoldForm {
                 None => (Vec::new(), 1),
             };
             let steps: Vec<i64> = inner.iter().map(|walk| walk.steps.last().copied().unwrap_or(0)).collect();
+            let there = self.as_they_lie::<T>(&sources, &steps);
             inner.iter_mut().for_each(|walk| walk.steps.truncate(loops.len()));
             walks.iter_mut().for_each(|walk| walk.steps.truncate(self.rank));
             let mut total = Vec::with_capacity(walks.len());
@@ -102,6 +104,16 @@ impl FoldForm {
                         total.clear();
                         let here = places.iter().zip(within).zip(&steps);
                         total.extend(here.map(|((place, within), step)| place + within + step * at as i64));
+                        if let Some(there) = there
+                            && len == PIECE
+                        {
+                            // SAFETY: places lie within the window that the region was located in.
+                            let run =
+                                unsafe { std::slice::from_raw_parts(there.offset(total[0] as isize), PIECE) };
+                            partial.push(self.reduce(run));
+                            at += PIECE;
+                            continue;
+                        }
                         // SAFETY: places lie within the windows that the region was located in, and a piece has room.
                         is_zero_met |= unsafe {
                             let to = piece.as_mut_ptr().add(filled).cast();
@@ -144,6 +156,7 @@ impl FoldForm {
                 walk.steps = order[..count - 1].iter().map(|&label| walk.steps[label]).collect();
             }
             let outer: Vec<usize> = order[..count - 1].iter().map(|&label| counts[label]).collect();
+            let there = self.as_they_lie::<T>(&sources, &steps);
             let mut total: Vec<i64> = Vec::with_capacity(walks.len());
             each_place(&outer, &walks, |places| {
                 for at in (0..n).step_by(PIECE) {
@@ -153,6 +166,12 @@ impl FoldForm {
                     // SAFETY: places lie within the windows that the region was located in, and within the result, of
                     // which nobody else has this part.
                     unsafe {
+                        if let (Some(there), 1, ReduceOp::Op(op)) = (there, steps[own], &self.op) {
+                            let to = std::slice::from_raw_parts_mut(first.offset(total[own] as isize), len);
+                            let row = std::slice::from_raw_parts(there.offset(total[0] as isize), len);
+                            fold_rows(*op, to, row);
+                            continue;
+                        }
                         let to = piece.as_mut_ptr().cast();
                         is_zero_met |= self.elements.lanes(
                             &sources,
@@ -181,6 +200,14 @@ impl FoldForm {
             self.elements.look_for_zero(bench, reads, counts)?;
         }
         Ok(())
+    }
+
+    /// Where the elements of a tensor are that is reduced as it is, if those of a run lie side by side.
+    fn as_they_lie<T>(&self, sources: &Sources, steps: &[i64]) -> Option<*const T> {
+        self.elements.as_read()?;
+        let is_side_by_side = steps.first() == Some(&1) && sources.sizes.first() == Some(&size_of::<T>());
+        let first = sources.firsts.first().copied().flatten()?;
+        is_side_by_side.then_some(first.cast())
     }
 
     /// True when elements that are folded lie closer to each other than those of the result.
