@@ -104,30 +104,30 @@ impl FoldForm {
                         total.clear();
                         let here = places.iter().zip(within).zip(&steps);
                         total.extend(here.map(|((place, within), step)| place + within + step * at as i64));
-                        if let Some(there) = there
-                            && len == PIECE
-                        {
-                            // SAFETY: places lie within the window that the region was located in.
-                            let run =
-                                unsafe { std::slice::from_raw_parts(there.offset(total[0] as isize), PIECE) };
-                            partial.push(self.reduce(run));
-                            at += PIECE;
-                            continue;
-                        }
                         // SAFETY: places lie within the windows that the region was located in, and a piece has room.
-                        is_zero_met |= unsafe {
-                            let to = piece.as_mut_ptr().add(filled).cast();
-                            self.elements.lanes(
-                                &sources,
-                                &total,
-                                &steps,
-                                len,
-                                to,
-                                1,
-                                &mut lanes,
-                                bench.scratch,
-                            )
-                        };
+                        unsafe {
+                            let to = piece.as_mut_ptr().add(filled);
+                            match there.map(|there| there.offset(total[0] as isize)) {
+                                Some(there) if len == PIECE => {
+                                    partial.push(self.reduce(std::slice::from_raw_parts(there, PIECE)));
+                                    at += PIECE;
+                                    continue;
+                                }
+                                Some(there) => std::ptr::copy_nonoverlapping(there, to, len),
+                                None => {
+                                    is_zero_met |= self.elements.lanes(
+                                        &sources,
+                                        &total,
+                                        &steps,
+                                        len,
+                                        to.cast(),
+                                        1,
+                                        &mut lanes,
+                                        bench.scratch,
+                                    );
+                                }
+                            }
+                        }
                         (at, filled) = (at + len, filled + len);
                         if filled == PIECE {
                             partial.push(self.reduce(&piece));
