@@ -16,7 +16,6 @@ import numpy as np
 
 from ._expression import (
     ATOM,
-    BOOL,
     FLOAT64,
     INT64,
     Node,
@@ -28,7 +27,6 @@ from ._expression import (
     converted,
     filled,
     indexed,
-    literal,
     literal_of,
     strong,
     transposed,
@@ -108,7 +106,7 @@ def _merged(a: Node, at: int, told: Shape) -> Node:
     if count > _MERGED:
         raise TypeError(
             f"reshape to {told} is not supported on lazy arrays: an axis of extent {count} would be joined with the next, "
-            f"which goes up to {_MERGED}"
+            f"and only those of up to {_MERGED} can be"
         )
     before = (slice(None),) * at
     return joined([indexed(a, (*before, k)) for k in range(count)], at, "reshape")
@@ -300,7 +298,7 @@ def counted(start: Any, stop: Any, step: Any, dtype: str | None) -> Node:
     if each == 0 or not (are_whole or all(map(math.isfinite, (first, end, each)))):
         raise InvalidError("arange: the numbers must be finite, and the step not zero")
     span = -((first - end) // each) if are_whole else (end - first) / each
-    # Too many in any case.
+    # A span may be infinite; so many are refused.
     (count,) = checked_shape((math.ceil(min(max(span, 0), 2**63)),), "arange")
     natural = INT64 if are_whole else FLOAT64
     values = (literal_of(natural, first), literal_of(natural, each))

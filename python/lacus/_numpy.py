@@ -217,7 +217,7 @@ def _norm(x: Any, ord: None = None, axis: Any = None, keepdims: Any = False) -> 
 
 def _like(value: Any) -> Callable[..., Any]:
     def call(a: Any, dtype: Any = None) -> Any:
-        return _lazy("full")(a.shape, value, a.dtype if dtype is None else dtype)
+        return _full_like(a, value, dtype)
 
     return call
 

@@ -31,11 +31,26 @@ pub(crate) trait Function: Sized {
     fn pow(self, exponent: Self) -> Self;
 }
 
+/// What a quotient of integers that is rounded down leaves, with the sign of the divisor, which is not zero.
+#[inline(always)]
+pub(crate) fn whole_rest(a: i64, divisor: i64) -> i64 {
+    let rest = a.wrapping_rem(divisor);
+    if rest != 0 && (rest < 0) != (divisor < 0) { rest + divisor } else { rest }
+}
+
+/// The quotient of integers, rounded down. The divisor is not zero.
+#[inline(always)]
+pub(crate) fn whole_quotient(a: i64, divisor: i64) -> i64 {
+    let quotient = a.wrapping_div(divisor);
+    if a.wrapping_rem(divisor) != 0 && (a < 0) != (divisor < 0) { quotient - 1 } else { quotient }
+}
+
 /// The constants of a type: how many bits a fraction has, and how far series have to go.
 macro_rules! function {
     (
         $float:ident, $bits:ident, $polynomial:ident, fraction: $fraction:expr, bias: $bias:expr,
-        ln_2: $ln_2_high:expr, $ln_2_low:expr, exp: $least:expr, $most:expr, tanh: $flat:expr, expm1: $large:expr, sin: $sin:ident, cos: $cos:ident,
+        ln_2: $ln_2_high:expr, $ln_2_low:expr, exp: $least:expr, $most:expr, tanh: $flat:expr,
+        expm1: $large:expr, sin: $sin:ident, cos: $cos:ident,
         exp_series: $exp_series:expr, log_series: $log_series:expr $(,)?
     ) => {
         impl Function for $float {

@@ -1,7 +1,7 @@
 //! Single elements: what the operations on them mean.
 
 use crate::dtype::DType;
-use crate::function::Function;
+use crate::function::{Function, whole_quotient, whole_rest};
 use crate::op::{BinaryOp, UnaryOp};
 use std::fmt;
 
@@ -231,16 +231,9 @@ fn binary_i64(op: BinaryOp, a: i64, b: i64) -> i64 {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::Mod if b == 0 => 0,
-        BinaryOp::Mod => {
-            let rest = a.wrapping_rem(b);
-            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-        }
-        BinaryOp::FloorDiv if b == 0 => 0,
-        BinaryOp::FloorDiv => {
-            let whole = a.wrapping_div(b);
-            if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { whole - 1 } else { whole }
-        }
+        BinaryOp::Mod | BinaryOp::FloorDiv if b == 0 => 0,
+        BinaryOp::Mod => whole_rest(a, b),
+        BinaryOp::FloorDiv => whole_quotient(a, b),
         BinaryOp::Min => a.min(b),
         BinaryOp::Max => a.max(b),
         _ => b,

@@ -2,7 +2,7 @@
 //! are runs or single elements, and for the vectors of several machines.
 
 use super::Kind;
-use crate::function::Function;
+use crate::function::{Function, whole_quotient, whole_rest};
 use crate::kernels::number::{Value, sealed::Sealed};
 use crate::kernels::vectorise::{Vectors, vectors};
 use crate::op::{BinaryOp, UnaryOp};
@@ -365,7 +365,7 @@ truth!(i64, f32, f64);
 
 /// The operations, by their names in [`UnaryOp`] and [`BinaryOp`].
 mod ops {
-    use super::{Function, Op1, Op2, Sealed};
+    use super::{Function, Op1, Op2, Sealed, whole_quotient, whole_rest};
 
     macro_rules! op1 {
         ($($name:ident { $($t:ty)* => |$x:ident| $body:expr })*) => {$($(
@@ -446,15 +446,9 @@ mod ops {
         Div { f32 f64 => |a, b| a / b }
         Mod { f32 f64 => |a, b| Function::rest(a, b) }
         // The divisor is not zero.
-        Mod { i64 => |a, b| {
-            let rest = a.wrapping_rem(b);
-            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-        } }
+        Mod { i64 => |a, b| whole_rest(a, b) }
         FloorDiv { f32 f64 => |a, b| Function::floor_div(a, b) }
-        FloorDiv { i64 => |a, b| {
-            let whole = a.wrapping_div(b);
-            if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { whole - 1 } else { whole }
-        } }
+        FloorDiv { i64 => |a, b| whole_quotient(a, b) }
         Pow { f32 f64 => |a, b| Function::pow(a, b) }
         Min { u8 i64 f32 f64 => |a, b| Sealed::least(a, b) }
         Max { u8 i64 f32 f64 => |a, b| Sealed::greatest(a, b) }

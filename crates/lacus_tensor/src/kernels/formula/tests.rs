@@ -3,25 +3,11 @@ use crate::op::{BinaryOp, UnaryOp};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const UNARY: [UnaryOp; 17] = [
-    UnaryOp::Neg,
-    UnaryOp::Not,
-    UnaryOp::Exp,
-    UnaryOp::Log,
-    UnaryOp::Sqrt,
-    UnaryOp::Abs,
-    UnaryOp::Sign,
-    UnaryOp::Tanh,
-    UnaryOp::Sigmoid,
-    UnaryOp::Relu,
-    UnaryOp::Expm1,
-    UnaryOp::Log1p,
-    UnaryOp::Sin,
-    UnaryOp::Cos,
-    UnaryOp::Floor,
-    UnaryOp::Ceil,
-    UnaryOp::Round,
-];
+/// All operations on one element: those with names, and those with signs.
+fn unary(at: u8) -> UnaryOp {
+    let all = [&UnaryOp::NAMED[..], &[UnaryOp::Neg, UnaryOp::Not]].concat();
+    all[usize::from(at) % all.len()]
+}
 
 const BINARY: [BinaryOp; 17] = [
     BinaryOp::Add,
@@ -138,7 +124,7 @@ fn extend(
     };
     let made = match what % 6 {
         0 => {
-            let op = UNARY[usize::from(b) % UNARY.len()];
+            let op = unary(b);
             (x.0.iter().map(|x| x.unary(op)).collect(), build.unary(op, x.1))
         }
         1 | 2 => {

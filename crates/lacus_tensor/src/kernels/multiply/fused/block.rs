@@ -94,13 +94,28 @@ macro_rules! put {
     };
 }
 
-/// A [`Block`](super::Block) of a float with a size and a kind (`"d"` or `"s"`), by instructions of a feature, and what clears
-/// a register with them.
+/// Kernels for both floats, `F64` and `F32`, by instructions of a feature and what clears a register with them. `$rows` are bytes of
+/// a column of A that are packed at once.
+macro_rules! kernels {
+    ($feature:literal, $clear:literal, $rows:expr, $frame:tt, $registers:tt) => {
+        block!(F64, block_f64, f64, 8, "d", $feature, $clear, $rows, $frame, $registers);
+        block!(F32, block_f32, f32, 4, "s", $feature, $clear, $rows, $frame, $registers);
+    };
+}
+
+/// The same for one float with a size and a kind, `"d"` or `"s"`.
 macro_rules! block {
     (
-        $name:ident, $float:ident, $size:literal, $kind:literal, $feature:literal, $clear:literal,
-        [$v:literal, $bytes:literal, $height:literal, $($frame:tt)*], [$($register:tt),*]
+        $kernel:ident, $name:ident, $float:ident, $size:literal, $kind:literal, $feature:literal, $clear:literal,
+        $rows:expr, [$v:literal, $bytes:literal, $height:literal, $($frame:tt)*], [$($register:tt),*]
     ) => {
+        pub(super) const $kernel: super::Kernel<$float> = super::Kernel {
+            height: $height,
+            width: 3 * $bytes / $size,
+            rows: $rows / $size,
+            block: $name,
+        };
+
         /// See [`Block`](super::Block).
         #[target_feature(enable = $feature)]
         unsafe fn $name(
