@@ -166,7 +166,10 @@ class Exchange:
 _At = tuple[str | None, int | None, int | None]
 # Message, author, metadata, lineage.
 _Record = tuple[str | None, str | None, str, str]
-_TensorDifference = tuple[str, bool, str, bool, str, list[list[int]], list[int], list[int], list[int]]
+# Name, and the one before; whether it is a column; what became of it; metadata; content; chunks; samples added, updated, cleared.
+_TensorDifference = tuple[
+    tuple[str, str | None], bool, str, bool, str, list[list[int]], list[int], list[int], list[int]
+]
 _Difference = tuple[bool, list[int], list[int], list[_TensorDifference]]
 _Compared = tuple[Dataset, Dataset, _Difference]
 _Decisions = str | dict[str, str]

@@ -13,9 +13,9 @@ __all__ = ["Conflict"]
 class Conflict:
     """What both sides of a merge changed differently, and nobody said which counts."""
 
-    #: ``"metadata"``, ``"tensor"``, ``"row"``, ``"sample"`` or ``"chunk"``.
+    #: ``"metadata"``, ``"tensor"``, ``"name"``, ``"row"``, ``"sample"`` or ``"chunk"``.
     kind: str
-    #: The tensor; None for a row, and for metadata of the dataset itself.
+    #: The tensor, as this side calls it; None for a row, and for metadata of the dataset itself.
     tensor: str | None
     #: The id of the row, of a row or sample.
     row: int | None

@@ -253,7 +253,7 @@ class Dataset(Historic):
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, sorted."""
+        """The names of the columns, in the order in which they were added. A column that is renamed keeps its place."""
         return self._rows.column_names()
 
     def __getitem__(self, key: Any) -> Any:

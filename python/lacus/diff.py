@@ -30,10 +30,11 @@ class Change:
               cleared
     region    changed       numpy arrays: what the array has at ``slices``
     tensor    added,        everything it holds: an array, or a list of samples; None where it is not.
-              dropped,      Of a tensor whose metadata changed and nothing else, the metadata
-              retyped,
+              dropped,      Of a tensor whose metadata changed and nothing else, the metadata; of one that
+              retyped,      was renamed, its names
               changed,
-              metadata
+              metadata,
+              renamed
     ========= ============= ============================================================================
     """
 
@@ -90,6 +91,8 @@ class TensorDiff:
     change: str
     #: Whether its own metadata differs.
     metadata: bool
+    #: What it was called, if it was renamed.
+    renamed_from: str | None
     #: Whether what it holds may differ anywhere.
     whole: bool
     #: Ids of rows that have a sample only now, and of those whose sample differs, and of those that lost theirs.
@@ -100,13 +103,17 @@ class TensorDiff:
     _diff: Diff = dataclasses.field(repr=False)
 
     @property
+    def _before(self) -> str:
+        return self.renamed_from or self.name
+
+    @property
     def regions(self) -> list[tuple[slice, ...]]:
         """Where an array differs: the chunks that do, as slices."""
         if not self._chunks:
             return []
         shapes, sides = [], None
-        for state in (self._diff.before, self._diff.after):
-            found = state[self.name]
+        for state, name in ((self._diff.before, self._before), (self._diff.after, self.name)):
+            found = state[name]
             shapes.append(found.shape)
             sides = found.chunk_shape
         assert sides is not None
@@ -125,6 +132,8 @@ class TensorDiff:
             "change": self.change,
             "metadata": self.metadata,
         }
+        if self.renamed_from is not None:
+            found["renamed_from"] = self.renamed_from
         if self.whole:
             found["whole"] = True
         if self._chunks:
@@ -135,7 +144,9 @@ class TensorDiff:
         return found
 
     def _text(self) -> str:
-        parts = [] if self.change == "changed" else [self.change]
+        parts = [] if self.renamed_from is None else [f"renamed {self.renamed_from} -> {self.name}"]
+        if self.change != "changed":
+            parts.append(self.change)
         if self.whole:
             parts.append("content changed")
         if count := len(self._chunks):
@@ -172,13 +183,14 @@ class Diff:
         self.rows_added: list[int] = added
         #: Ids of the rows that only the earlier state has.
         self.rows_deleted: list[int] = deleted
-        #: The tensors that differ, by name.
-        self.tensors: Mapping[str, TensorDiff] = {
-            name: TensorDiff(
-                name, is_column, change, meta, content == "whole", some_added, updated, cleared, chunks, self
+        #: The tensors that differ, by name: the one in the later state. A dropped tensor whose name another has now is
+        #: listed as ``"name (dropped)"``.
+        self.tensors: dict[str, TensorDiff] = {}
+        for (name, old), is_column, change, meta, content, chunks, some_added, updated, cleared in tensors:
+            key = f"{name} (dropped)" if name in self.tensors else name
+            self.tensors[key] = TensorDiff(
+                name, is_column, change, meta, old, content == "whole", some_added, updated, cleared, chunks, self
             )
-            for name, is_column, change, meta, content, chunks, some_added, updated, cleared in tensors
-        }
 
     @property
     def before(self) -> Dataset:
@@ -225,16 +237,18 @@ class Diff:
                 yield Change("row", kind, old, new, row=row)
 
     def _tensor(self, tensor: TensorDiff, fresh: set[int]) -> Iterator[Change]:
-        name = tensor.name
+        name, was = tensor.name, tensor._before
+        if tensor.renamed_from is not None:
+            yield Change("tensor", "renamed", lambda: was, lambda: name, tensor=name)
         if tensor.change != "changed" or tensor.whole:
-            old = _nothing if tensor.change == "added" else lambda: _everything(self.before, name)
+            old = _nothing if tensor.change == "added" else lambda: _everything(self.before, was)
             new = _nothing if tensor.change == "dropped" else lambda: _everything(self.after, name)
             yield Change("tensor", tensor.change, old, new, tensor=name)
         elif tensor.metadata:
             yield Change(
                 "tensor",
                 "metadata",
-                lambda: self.before[name].metadata,
+                lambda: self.before[was].metadata,
                 lambda: self.after[name].metadata,
                 tensor=name,
             )
@@ -242,7 +256,7 @@ class Diff:
             yield Change(
                 "region",
                 "changed",
-                partial(self._read_region, False, name, slices),
+                partial(self._read_region, False, was, slices),
                 partial(self._read_region, True, name, slices),
                 tensor=name,
                 slices=slices,
@@ -251,7 +265,7 @@ class Diff:
         added = [row for row in tensor.added if row not in fresh]
         for kind, ids in (("added", added), ("updated", tensor.updated), ("cleared", tensor.cleared)):
             for some in _batches(ids):
-                before = _Batch(partial(self._read_samples, False, name, some))
+                before = _Batch(partial(self._read_samples, False, was, some))
                 after = _Batch(partial(self._read_samples, True, name, some))
                 for place, row in enumerate(some):
                     old = _nothing if kind == "added" else before.at(place)

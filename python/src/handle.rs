@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lacus_dataset::{Dataset, DatasetError};
+use lacus_dataset::{Dataset, DatasetError, SampleTypes};
 use lacus_history::{Commit, CommitId, HistoryError, MAIN, Resolved, Timeline};
 use lacus_io::{Store, World};
 use lacus_table::{At, Table, TableError, WriteOptions};
@@ -125,7 +125,7 @@ impl Handle {
     pub(crate) fn create(py: Python<'_>, url: String, options: StorageOptions) -> PyResult<Handle> {
         let table = run_here(py, async || Table::create(store(&url, &options)?, World::real()).await)?;
         let table = table.map_err(|e| raise(py, &e))?;
-        let timeline = Timeline::new(table.home().clone(), World::real());
+        let timeline = timeline_of(table.home().clone());
         let place = Place { branch: MAIN.to_owned(), pinned: false, commit: None };
         Ok(Handle::new(url, options, false, timeline, (table, place)))
     }
@@ -141,7 +141,7 @@ impl Handle {
     ) -> PyResult<Handle> {
         let opened = run_here(py, async || {
             let home = store(&url, &options)?;
-            let timeline = Timeline::new(home.clone(), World::real());
+            let timeline = timeline_of(home.clone());
             let mut opened = open_at(&timeline, branch, at).await;
             if let Ok((table, place)) = &mut opened
                 && at.0.is_some()
@@ -176,7 +176,7 @@ impl Handle {
         let opened = run_here(py, async || {
             let home = store(&url, &options)?;
             let table = Table::open_in(&home, directory, World::real(), At::Version(version)).await?;
-            Ok((Timeline::new(home, World::real()), table))
+            Ok((timeline_of(home), table))
         })?;
         let (timeline, table) = opened.map_err(|e| raise(py, &e))?;
         Ok(Handle::new(url, options, true, timeline, (table, place)))
@@ -484,4 +484,9 @@ fn refuse_transaction(op: &'static str, ends_transaction: bool) -> HistoryError 
         false => "a transaction is open; this is done before or after it",
     };
     HistoryError::Refused { op, why: why.to_owned() }
+}
+
+/// The history of a dataset, by somebody who knows the types of its columns.
+fn timeline_of(home: Store) -> Timeline {
+    Timeline::new(home, World::real()).with_types(Arc::new(SampleTypes))
 }

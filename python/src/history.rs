@@ -22,8 +22,17 @@ type RecordArguments = (Option<String>, Option<String>, String, String);
 
 /// How one tensor differs: name, whether it is a column, what became of it, whether its metadata differs, what became of
 /// its content, chunks, and the ids of samples added, updated, cleared.
-type TensorRow =
-    (String, bool, &'static str, bool, &'static str, Vec<Vec<i64>>, Vec<u64>, Vec<u64>, Vec<u64>);
+type TensorRow = (
+    (String, Option<String>),
+    bool,
+    &'static str,
+    bool,
+    &'static str,
+    Vec<Vec<i64>>,
+    Vec<u64>,
+    Vec<u64>,
+    Vec<u64>,
+);
 
 /// What differs: metadata of the dataset, ids of rows added and deleted, tensors.
 type DifferenceRow = (bool, Vec<u64>, Vec<u64>, Vec<TensorRow>);
@@ -171,7 +180,8 @@ fn tensor_row(tensor: TensorDifference) -> TensorRow {
         }
     };
     let (added, updated, cleared) = samples;
-    (tensor.name, tensor.is_column, fate, tensor.metadata, content, chunks, added, updated, cleared)
+    let (name, old) = (tensor.name, tensor.renamed_from);
+    ((name, old), tensor.is_column, fate, tensor.metadata, content, chunks, added, updated, cleared)
 }
 
 fn difference_row(difference: Difference) -> DifferenceRow {

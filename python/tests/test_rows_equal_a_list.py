@@ -85,7 +85,8 @@ class Run:
         self.number += 1
         new = f"r{self.number}"
         self.ds.rename_column(old, new)
-        self.kinds[new] = self.kinds.pop(old)
+        # A renamed column keeps its place.
+        self.kinds = {new if name == old else name: kind for name, kind in self.kinds.items()}
         for row in self.rows:
             row[new] = row.pop(old)
 
@@ -143,7 +144,7 @@ class Run:
         self.past[self.ds.version] = (dict(self.kinds), [dict(row) for row in self.rows])
 
     def check(self, ds: lacus.Dataset, kinds: dict[str, str], rows: list[dict[str, Any]]) -> None:
-        assert ds.columns == sorted(kinds) and len(ds) == len(rows)
+        assert ds.columns == list(kinds) and len(ds) == len(rows)
         for name in kinds:
             expected = [row[name] for row in rows]
             assert same(list(ds[name]), expected), name

@@ -24,7 +24,7 @@ pub struct ColumnFacts {
 }
 
 impl Dataset {
-    /// What is known of all columns, sorted by name.
+    /// What is known of all columns, in the order in which they were added.
     pub fn columns(&self) -> Result<Vec<ColumnFacts>, DatasetError> {
         self.column_names().iter().map(|name| self.column_facts(name)).collect()
     }

@@ -75,10 +75,9 @@ impl Dataset {
         Ok(self.len().await? == 0)
     }
 
-    /// The names of the columns, sorted.
+    /// The names of the columns, in the order in which they were added.
     pub fn column_names(&self) -> Vec<String> {
-        let names = self.table.names();
-        names.into_iter().filter(|name| self.table.is_column(name)).collect()
+        self.table.column_names()
     }
 
     /// The type of a column.

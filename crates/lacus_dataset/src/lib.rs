@@ -37,6 +37,7 @@ mod update;
 mod read;
 mod summary;
 mod materialize;
+mod merge_types;
 
 pub use columns::ColumnFacts;
 pub use dataset::Dataset;
@@ -45,5 +46,6 @@ pub use extend::{Extend, Extended, OnError, Skipped};
 pub use lacus_sample::{Base, Column, ColumnSpec, HType, Sample, Value};
 pub use lacus_tensor::ErrorKind;
 pub use links::LinkRoots;
+pub use merge_types::SampleTypes;
 pub use read::Batch;
 pub use summary::{ColumnSummary, Summary};

@@ -31,7 +31,7 @@ pub struct ColumnSummary {
 pub struct Summary {
     /// Rows.
     pub rows: u64,
-    /// Columns, sorted by name.
+    /// Columns, in the order in which they were added.
     pub columns: Vec<ColumnSummary>,
     /// Data files, and their bytes.
     pub files: (usize, u64),

@@ -5,18 +5,20 @@
 //!    └─── theirs              ─choice→ graft ─one version→ merge commit with both parents
 //! ```
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use lacus_table::{NameVersion, Table, TableError, WriteOptions};
+use lacus_table::{ColumnHeader, ColumnWrite, NameVersion, RowChange, Table, TableError, WriteOptions};
 use serde_json::{Value as Json, json};
 
+use crate::base::{Base, JoinedColumn};
 use crate::commit::Commit;
 use crate::error::HistoryError;
 use crate::id::CommitId;
-use crate::merge::{Choice, Conflict, Merged, MetadataFrom, Sides, plan, resolve};
+use crate::merge::{Choice, Conflict, Merged, MetadataFrom, plan, resolve};
 use crate::record::{Record, Recorded};
 use crate::timeline::{Timeline, Tip, durable, stand_still};
-use crate::walk::{is_ancestor, merge_base};
+use crate::walk::{is_ancestor, merge_bases};
 
 /// Whether a branch that only lags behind simply moves on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,21 +66,21 @@ impl Timeline {
         if is_ancestor(self.commits(), &theirs.0, &ours).await? {
             return Ok(Combined::UpToDate);
         }
-        let base = merge_base(self.commits(), &ours, &theirs.0).await?;
-        let Some((base_id, base)) = base else {
+        let bases = merge_bases(self.commits(), &[ours], &theirs.0).await?;
+        if bases.is_empty() {
             return Err(HistoryError::Unrelated { ours, theirs: theirs.0 });
-        };
-        if base_id == ours && fast_forward != FastForward::Never {
+        }
+        if bases[0].0 == ours && fast_forward != FastForward::Never {
             return self.fast_forward(branch, table, &tip, theirs, options).await.map(Combined::FastForward);
         }
         if fast_forward == FastForward::Only {
             let why = format!("branch {branch:?} has commits that {} has not", theirs.0.short());
             return Err(HistoryError::Refused { op: "fast-forward", why });
         }
-        let base = self.state(&base_id, &base).await?;
         let state = self.state(&theirs.0, theirs.1).await?;
+        let base = self.base_of(bases, options).await?;
         let detail = json!({"merged": theirs.0.to_string()});
-        let change = Change { base: &base, theirs: &state, returns: false, op: "MERGE", detail };
+        let change = Change { base, theirs: &state, returns: false, op: "MERGE", detail };
         let recorded =
             self.carry_over(branch, table, &tip, change, record, &[theirs.0], decide, options).await?;
         Ok(Combined::Committed(recorded))
@@ -99,7 +101,8 @@ impl Timeline {
         tip.refuse_draft("cherry-pick")?;
         let (base, theirs) = self.around(&id, commit, "cherry-pick").await?;
         let detail = json!({"picked": id.to_string()});
-        let change = Change { base: &base, theirs: &theirs, returns: false, op: "CHERRY PICK", detail };
+        let change =
+            Change { base: Base::new(base), theirs: &theirs, returns: false, op: "CHERRY PICK", detail };
         let recorded = self.carry_over(branch, table, &tip, change, record, &[], decide, options).await?;
         Ok(Combined::Committed(recorded))
     }
@@ -119,7 +122,7 @@ impl Timeline {
         tip.refuse_draft("revert")?;
         let (before, after) = self.around(&id, commit, "revert").await?;
         let detail = json!({"reverted": id.to_string()});
-        let change = Change { base: &after, theirs: &before, returns: true, op: "REVERT", detail };
+        let change = Change { base: Base::new(after), theirs: &before, returns: true, op: "REVERT", detail };
         let recorded = self.carry_over(branch, table, &tip, change, record, &[], decide, options).await?;
         Ok(Combined::Committed(recorded))
     }
@@ -174,22 +177,22 @@ impl Timeline {
         options: &WriteOptions,
     ) -> Result<Recorded, HistoryError> {
         stand_still(branch, table, tip).await?;
-        let (base, theirs) = (change.base, change.theirs);
-        let ours = base.compare(&tip.table).await?;
-        let their = base.compare(theirs).await?;
-        let between = tip.table.compare(theirs).await?;
-        let sides = Sides { ours: &ours, theirs: &their, between: &between };
+        let Change { base, theirs, returns, op, detail } = change;
+        let weighed = self.weigh(&base, &tip.table, theirs).await;
+        base.release().await;
+        let weighed = weighed?;
+        let sides = weighed.sides();
         let planned = plan(&sides);
         let mut merged = match planned.conflicts.is_empty() {
-            true => Merged { graft: planned.graft, metadata: planned.metadata },
+            true => planned.merged,
             false => resolve(&planned, &sides, decide).map_err(|unresolved| HistoryError::Conflicts {
                 conflicts: unresolved.stopped,
                 without_union: unresolved.without_union,
             })?,
         };
-        merged.graft.rows_return = change.returns;
+        merged.graft.rows_return = returns;
         table.begin()?;
-        let taken = self.take(table, theirs, &merged, change.op, options).await;
+        let taken = self.take(table, theirs, &merged, &weighed.joined, op, options).await;
         if let Err(error) = taken {
             table.abandon().await;
             return Err(error);
@@ -202,14 +205,16 @@ impl Timeline {
             // Ours is what is wanted: a commit with both parents says so.
             return self.commit_as(branch, table, record, true, others).await;
         }
-        self.finish(branch, table, change.op, change.detail, record, others, options).await
+        self.finish(branch, table, op, detail, record, others, options).await
     }
 
-    async fn take(
+    /// Makes a merge part of the transaction that is open.
+    pub(crate) async fn take(
         &self,
         table: &mut Table,
         theirs: &Table,
         merged: &Merged,
+        joined_columns: &[JoinedColumn],
         op: &'static str,
         options: &WriteOptions,
     ) -> Result<(), HistoryError> {
@@ -217,18 +222,67 @@ impl Timeline {
         let mut metadata: Vec<(Option<&str>, Json)> = Vec::with_capacity(merged.metadata.len());
         for (name, from) in &merged.metadata {
             let name = name.as_deref();
+            let (here, there) =
+                (name.map(|name| merged.in_ours(name)), name.map(|name| merged.graft.there(name)));
             let joined = match from {
-                MetadataFrom::Ours => table.metadata_of(name),
-                MetadataFrom::Theirs => theirs.metadata_of(name),
-                MetadataFrom::Both => joined(table.metadata_of(name), theirs.metadata_of(name)),
+                MetadataFrom::Ours => table.metadata_of(here),
+                MetadataFrom::Theirs => theirs.metadata_of(there),
+                MetadataFrom::Both => joined(table.metadata_of(here), theirs.metadata_of(there)),
             };
             metadata.push((name, joined));
         }
-        if !merged.graft.is_empty() {
-            table.graft(theirs, &merged.graft, op, json!({}), options).await?;
+        let mut graft = Cow::Borrowed(&merged.graft);
+        if !merged.renames.is_empty() {
+            // Names that are dropped are free for those that are given.
+            let dropped: Vec<String> = std::mem::take(&mut graft.to_mut().drop);
+            if !dropped.is_empty() {
+                let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                table.remove(&dropped, options).await?;
+            }
+            table.rename_all(&merged.renames, options).await?;
+        }
+        if !graft.is_empty() {
+            table.graft(theirs, &graft, op, json!({}), options).await?;
         }
         for (name, json) in metadata {
             table.set_metadata(name, json, options).await?;
+        }
+        for column in joined_columns {
+            self.join_column(table, theirs, merged, column, op, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives a column the type that its types on both sides became, and makes samples that came from theirs fit it.
+    async fn join_column(
+        &self,
+        table: &mut Table,
+        theirs: &Table,
+        merged: &Merged,
+        column: &JoinedColumn,
+        op: &'static str,
+        options: &WriteOptions,
+    ) -> Result<(), HistoryError> {
+        let renamed = merged.renames.iter().find(|(from, _)| *from == column.ours);
+        let name = renamed.map_or(&column.ours, |(_, to)| to);
+        if merged.graft.whole.contains(name) || !table.is_column(name) {
+            return Ok(());
+        }
+        let now = table.column(name)?.header;
+        let header = ColumnHeader { metadata: now.metadata.clone(), ..column.header.clone() };
+        let mut change = RowChange { op, ..RowChange::default() };
+        if header != now {
+            change.headers.push((name.clone(), header));
+        }
+        let taken = merged.graft.samples.iter().find(|(of, _)| of == name);
+        if let (Some((_, ids)), Some(types), true) = (taken, self.types(), column.rewrites) {
+            let rows = table.rows().await?;
+            let there = ids.iter().copied().filter(|id| rows.position(*id).is_some()).collect();
+            let rewritten = types.rewritten(theirs, &column.theirs, &column.header, there).await?;
+            change.writes.push(ColumnWrite { name: name.clone(), ..rewritten });
+        }
+        if !(change.headers.is_empty() && change.writes.is_empty()) {
+            table.change_rows(change, options).await?;
         }
         Ok(())
     }
@@ -269,7 +323,7 @@ impl Timeline {
 
 /// What is to be carried over.
 struct Change<'a> {
-    base: &'a Table,
+    base: Base,
     theirs: &'a Table,
     /// Whether rows go back to the places they had.
     returns: bool,

@@ -56,6 +56,7 @@ mod timeline;
 mod record;
 mod inspect;
 mod branching;
+mod base;
 mod combining;
 mod trace;
 mod clean;
@@ -72,7 +73,8 @@ pub use graph::{Drawn, graph};
 pub use id::CommitId;
 pub use inspect::{Compared, State, Status};
 pub use merge::{
-    Choice, Conflict, MergePlan, Merged, MetadataFrom, Side, Sides, TensorConflict, Unresolved, plan, resolve,
+    Choice, Conflict, MergePlan, Merged, MetadataFrom, NameConflict, Side, Sides, TensorConflict, Unresolved,
+    plan, resolve,
 };
 pub use names::check_name;
 pub use record::{Record, Recorded};
@@ -80,4 +82,4 @@ pub use revision::{Resolved, Revision, Step, head, parse_time, resolve as resolv
 pub use tags::Tag;
 pub use timeline::{Opened, Timeline, Tip};
 pub use trace::Step as LineageStep;
-pub use walk::{Found, ahead_behind, ancestors, is_ancestor, log, merge_base};
+pub use walk::{Found, ahead_behind, ancestors, is_ancestor, log, merge_base, merge_bases};

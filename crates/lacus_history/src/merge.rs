@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A place (a tensor's type, a sample, a row, a chunk, metadata) that only their side changed is taken over. It is in conflict if
-//! both sides changed it and they differ there. With other bases the same plan is another operation:
+//! both sides changed it and they differ there. Tensors are followed by who they are, not by their names ([`entities`]): a tensor that
+//! one side renamed gets the new name and the changes of both. With other bases the same plan is another operation:
 //!
 //! | | base | ours | theirs |
 //! |---|---|---|---|
@@ -15,11 +16,15 @@
 //! | cherry-pick of a commit | its parent | our tip | the commit |
 //! | revert of a commit | the commit | our tip | its parent |
 
+mod conflict;
+mod entities;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
 
 use lacus_table::{Content, Coords, Difference, Fate, Graft, TensorDifference};
-use serde::{Serialize, Serializer};
+
+pub use conflict::{Choice, Conflict, NameConflict, Side, TensorConflict};
+use entities::{Entity, Fitted};
 
 /// The three differences that a merge is planned from.
 #[derive(Clone, Copy, Debug)]
@@ -30,101 +35,21 @@ pub struct Sides<'a> {
     pub theirs: &'a Difference,
     /// From ours to theirs.
     pub between: &'a Difference,
+    /// Places of the base that have no value, because it was merged from two that disagree there. Names are the base's.
+    pub unsettled: &'a [Conflict],
+    /// What it is of the types of tensors (by their names in ours) that both changed and that does not fit together.
+    pub retyped_in: &'a [(String, &'static str)],
 }
 
-/// One of two sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The state that is merged into.
-    Ours,
-    /// The state that is merged.
-    Theirs,
-}
-
-/// What both sides changed differently. Sorted, what concerns more comes first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "conflict", rename_all = "snake_case")]
-pub enum Conflict {
-    /// Metadata.
-    Metadata {
-        /// Of this tensor; of the dataset, if none.
-        tensor: Option<String>,
-    },
-    /// A tensor as a whole.
-    Tensor {
-        /// Its name.
-        name: String,
-        /// What became of it.
-        #[serde(flatten)]
-        kind: TensorConflict,
-    },
-    /// A row that one side changed and the other deleted.
-    Row {
-        /// Its id.
-        id: u64,
-        /// Who changed it.
-        changed_in: Side,
-        /// The columns in which it was changed.
-        columns: Vec<String>,
-    },
-    /// A sample.
-    Sample {
-        /// Its column.
-        column: String,
-        /// The id of its row.
-        id: u64,
-    },
-    /// A chunk.
-    Chunk {
-        /// Its array.
-        array: String,
-        /// Where it is in the array's grid.
-        #[serde(serialize_with = "numbers")]
-        coords: Coords,
-    },
-}
-
-/// What became of a tensor that is in conflict as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TensorConflict {
-    /// Both sides added one of this name.
-    BothAdded {
-        /// Whether both are columns of the same type without a sample in the same row, so that there is a union.
-        joins: bool,
-    },
-    /// Both changed its type, shape or parameters.
-    BothRetyped,
-    /// Both changed its content, which cannot be compared piece by piece.
-    BothChanged,
-    /// One side dropped it, the other changed it.
-    DroppedAndChanged {
-        /// Who dropped it.
-        dropped_by: Side,
-    },
-    /// One side changed its type, shape or parameters, the other its content.
-    RetypedAndChanged {
-        /// Who changed the type.
-        retyped_by: Side,
-    },
-}
-
-/// What to do about a conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// It stays as we have it.
-    Ours,
-    /// It becomes what they have.
-    Theirs,
-    /// Both changes, where that has a meaning: see [`Conflict::has_union`].
-    Union,
-    /// Nothing is merged.
-    Stop,
+impl<'a> Sides<'a> {
+    /// Of a base that is whole.
+    pub fn new(ours: &'a Difference, theirs: &'a Difference, between: &'a Difference) -> Sides<'a> {
+        Sides { ours, theirs, between, unsettled: &[], retyped_in: &[] }
+    }
 }
 
 /// Whose metadata is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MetadataFrom {
     /// Ours, though the tensor or its header is taken from theirs.
     Ours,
@@ -137,22 +62,32 @@ pub enum MetadataFrom {
 /// What theirs changed and ours did not, and what both changed differently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergePlan {
-    /// What to take over, conflicts left out. All of it, when there are none.
-    pub graft: Graft,
-    /// Metadata that taking the graft does not set as it should be, sorted: of tensors by name, of the dataset if
-    /// `None`. The caller sets it in the same version.
-    pub metadata: Vec<(Option<String>, MetadataFrom)>,
+    /// What to do, conflicts left out. All of it, when there are none.
+    pub merged: Merged,
     /// Sorted.
     pub conflicts: Vec<Conflict>,
+    /// The tensors that the conflicts are about.
+    about: Vec<Vec<usize>>,
+    parts: Parts,
 }
 
-/// A merge whose conflicts are resolved: as [`MergePlan`].
+/// A merge whose conflicts are resolved. Renames come first, then the graft, then metadata, all in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// What to take over.
+    /// Tensors of ours that get other names: those they have and those they get. What the graft drops goes before.
+    pub renames: Vec<(String, String)>,
+    /// What to take over. Names are those that tensors have after the renames.
     pub graft: Graft,
-    /// Metadata that taking the graft does not set as it should be.
+    /// Metadata that taking the graft does not set as it should be, sorted: of tensors by their names after the renames, of the
+    /// dataset if `None`. The caller sets it in the same version.
     pub metadata: Vec<(Option<String>, MetadataFrom)>,
+}
+
+impl Merged {
+    /// What ours calls a tensor before the renames.
+    pub fn in_ours<'a>(&'a self, name: &'a str) -> &'a str {
+        self.renames.iter().find(|(_, to)| to == name).map_or(name, |(from, _)| from)
+    }
 }
 
 /// Why a merge cannot be made.
@@ -164,35 +99,21 @@ pub struct Unresolved {
     pub without_union: Vec<Conflict>,
 }
 
-impl Conflict {
-    /// Whether [`Choice::Union`] has a meaning: a row or tensor that one side dropped stays, with the other's changes; a
-    /// column that both added gets the samples of both; metadata is merged by the caller.
-    pub fn has_union(&self) -> bool {
-        match self {
-            Conflict::Metadata { .. } | Conflict::Row { .. } => true,
-            Conflict::Tensor { kind, .. } => match kind {
-                TensorConflict::BothAdded { joins } => *joins,
-                TensorConflict::DroppedAndChanged { .. } => true,
-                TensorConflict::BothRetyped
-                | TensorConflict::BothChanged
-                | TensorConflict::RetypedAndChanged { .. } => false,
-            },
-            Conflict::Sample { .. } | Conflict::Chunk { .. } => false,
-        }
-    }
-}
-
 /// Plans what to take over from theirs.
 ///
 /// A taken tensor has no samples for rows that the merged dataset does not have: who carries out the graft leaves them out.
 pub fn plan(sides: &Sides<'_>) -> MergePlan {
-    let mut planning = Planning::new(sides);
+    let fitted = Fitted::new(sides.ours, sides.theirs, sides.between, sides.unsettled);
+    let entities = fitted.entities();
+    let mut planning = Planning::new(&fitted, &entities, sides.retyped_in);
     planning.dataset();
     planning.rows();
-    let names: BTreeSet<&str> = planning.theirs.keys().chain(planning.between.keys()).copied().collect();
-    names.into_iter().for_each(|name| planning.tensor(name));
-    let (graft, metadata) = planning.parts.finish(&planning.between, &sides.between.rows_added);
-    MergePlan { graft, metadata, conflicts: planning.conflicts.into_iter().collect() }
+    (0..entities.len()).for_each(|at| planning.entity(at));
+    planning.names();
+    let Planning { parts, conflicts, .. } = planning;
+    let (conflicts, about) = conflicts.into_iter().unzip();
+    let merged = parts.clone().finish(&entities, &sides.between.rows_added);
+    MergePlan { merged, conflicts, about, parts }
 }
 
 /// Resolves the conflicts of a plan, in their order, as `choice` says. The differences are those it was made from.
@@ -203,80 +124,99 @@ pub fn resolve(
 ) -> Result<Merged, Unresolved> {
     let mut unresolved = Unresolved::default();
     let mut chosen = Vec::new();
-    for conflict in &plan.conflicts {
+    for (conflict, about) in plan.conflicts.iter().zip(&plan.about) {
         match choice(conflict) {
             Choice::Stop => unresolved.stopped.push(conflict.clone()),
             Choice::Union if !conflict.has_union() => unresolved.without_union.push(conflict.clone()),
-            choice => chosen.push((conflict, choice)),
+            choice => chosen.push((conflict, about.as_slice(), choice)),
         }
     }
     if unresolved != Unresolved::default() {
         return Err(unresolved);
     }
-    let between = by_name(sides.between);
-    let mut parts = Parts::of(plan);
-    let mut settled: BTreeSet<&str> = BTreeSet::new();
-    let mut joined: Vec<&TensorDifference> = Vec::new();
+    let fitted = Fitted::new(sides.ours, sides.theirs, sides.between, sides.unsettled);
+    let entities = fitted.entities();
+    let mut parts = plan.parts.clone();
+    let mut settled: BTreeSet<usize> = BTreeSet::new();
+    let mut joined: Vec<usize> = Vec::new();
     let mut returned: BTreeSet<u64> = BTreeSet::new();
     // What is taken of whole tensors comes first in the order of conflicts, and decides about samples of rows.
-    for (conflict, choice) in chosen {
-        match conflict {
-            Conflict::Metadata { tensor } => {
+    for (conflict, about, choice) in chosen {
+        match (conflict, about) {
+            (Conflict::Metadata { .. }, about) => {
                 let from = match choice {
                     Choice::Theirs => MetadataFrom::Theirs,
                     Choice::Union => MetadataFrom::Both,
                     _ => MetadataFrom::Ours,
                 };
-                parts.metadata.insert(tensor.clone(), from);
+                parts.metadata.insert(about.first().copied(), from);
             }
-            Conflict::Tensor { name, kind } => {
-                settled.insert(name);
+            (Conflict::Tensor { kind, .. }, &[at]) => {
+                settled.insert(at);
+                use TensorConflict::{BothAdded, DroppedAndChanged, DroppedAndRenamed};
                 match (kind, choice) {
-                    (TensorConflict::DroppedAndChanged { dropped_by: Side::Theirs }, Choice::Theirs) => {
-                        parts.drop.insert(name.clone());
-                    }
-                    (TensorConflict::DroppedAndChanged { dropped_by: Side::Theirs }, _) => {}
-                    (TensorConflict::BothAdded { .. }, Choice::Union) => {
-                        joined.extend(between.get(name.as_str()))
-                    }
+                    (
+                        DroppedAndChanged { dropped_by: Side::Theirs }
+                        | DroppedAndRenamed { dropped_by: Side::Theirs },
+                        Choice::Theirs,
+                    ) => drop(parts.drop.insert(at)),
+                    (
+                        DroppedAndChanged { dropped_by: Side::Theirs }
+                        | DroppedAndRenamed { dropped_by: Side::Theirs },
+                        _,
+                    ) => {}
+                    (BothAdded { .. }, Choice::Union) => joined.push(at),
                     (_, Choice::Theirs | Choice::Union) => {
-                        parts.whole.insert(name.clone());
+                        parts.whole.insert(at);
                     }
                     _ => {}
                 }
             }
-            Conflict::Row { id, changed_in: Side::Ours, .. } => {
+            (Conflict::Name { kind: NameConflict::BothRenamed { .. }, .. }, &[at]) => {
+                let side = if choice == Choice::Theirs { Side::Theirs } else { Side::Ours };
+                parts.names.insert(at, side);
+            }
+            (Conflict::Name { .. }, about) => about.iter().for_each(|at| {
+                let entity = &entities[*at];
+                match (choice, entity.ours, entity.theirs) {
+                    (Choice::Theirs, _, Some(_)) => drop(parts.names.insert(*at, Side::Theirs)),
+                    (Choice::Theirs, _, None) => drop(parts.drop.insert(*at)),
+                    (_, Some(_), _) => drop(parts.names.insert(*at, Side::Ours)),
+                    (_, None, _) => drop(parts.whole.remove(at)),
+                }
+            }),
+            (Conflict::Row { id, changed_in: Side::Ours, .. }, _) => {
                 if choice == Choice::Theirs {
                     parts.rows_deleted.insert(*id);
                 }
             }
-            Conflict::Row { id, changed_in: Side::Theirs, .. } => {
+            (Conflict::Row { id, changed_in: Side::Theirs, .. }, _) => {
                 if choice != Choice::Ours {
                     returned.insert(*id);
                 }
             }
-            Conflict::Sample { column, id } => {
+            (Conflict::Sample { id, .. }, &[at]) => {
                 if choice == Choice::Theirs {
-                    parts.samples.entry(column.clone()).or_default().insert(*id);
+                    parts.samples.entry(at).or_default().insert(*id);
                 }
             }
-            Conflict::Chunk { array, coords } => {
+            (Conflict::Chunk { coords, .. }, &[at]) => {
                 if choice == Choice::Theirs {
-                    parts.chunks.entry(array.clone()).or_default().insert(*coords);
+                    parts.chunks.entry(at).or_default().insert(*coords);
                 }
             }
+            (Conflict::Tensor { .. } | Conflict::Sample { .. } | Conflict::Chunk { .. }, _) => {}
         }
     }
     // A row that comes back does so with all its samples, changed or not.
-    for tensor in
-        between.values().filter(|tensor| tensor.is_column && !settled.contains(tensor.name.as_str()))
-    {
+    for (at, entity) in entities.iter().enumerate() {
+        let Some(tensor) = entity.between.filter(|tensor| tensor.is_column) else { continue };
         let is_same_type = match tensor.fate {
             Fate::Kept => true,
-            Fate::Retyped => parts.headers.contains(&tensor.name),
+            Fate::Retyped => parts.headers.contains(&at),
             Fate::Added | Fate::Dropped => false,
         };
-        if !is_same_type || parts.whole.contains(&tensor.name) {
+        if !is_same_type || settled.contains(&at) || parts.whole.contains(&at) {
             continue;
         }
         let ids: Vec<u64> = match &tensor.content {
@@ -287,221 +227,359 @@ pub fn resolve(
             Content::Whole => returned.iter().copied().collect(),
             Content::Same | Content::Chunks { .. } => Vec::new(),
         };
-        parts.take_samples(&tensor.name, ids);
+        parts.take_samples(at, ids);
     }
     parts.rows_added.extend(returned);
     let foreign: HashSet<u64> = sides.between.rows_added.iter().copied().collect();
-    for tensor in joined {
+    for at in joined {
+        let Some(tensor) = entities[at].between else { continue };
         if let Content::Samples { added, .. } = &tensor.content {
             let has_row = |id: &u64| !foreign.contains(id) || parts.rows_added.contains(id);
             let ids: Vec<u64> = added.iter().copied().filter(has_row).collect();
-            parts.take_samples(&tensor.name, ids);
+            parts.take_samples(at, ids);
         }
         if tensor.metadata {
-            parts.metadata.insert(Some(tensor.name.clone()), MetadataFrom::Both);
+            parts.metadata.insert(Some(at), MetadataFrom::Both);
         }
     }
-    let (graft, metadata) = parts.finish(&between, &sides.between.rows_added);
-    Ok(Merged { graft, metadata })
+    // Choices that differ from name to name can leave one that two tensors want.
+    for (name, wanted_by) in parts.wanted(&entities) {
+        if wanted_by.len() > 1 {
+            unresolved.stopped.push(taken(name, &wanted_by, &entities));
+        }
+    }
+    if unresolved != Unresolved::default() {
+        return Err(unresolved);
+    }
+    Ok(parts.finish(&entities, &sides.between.rows_added))
 }
 
-type ByName<'a> = BTreeMap<&'a str, &'a TensorDifference>;
-
-fn by_name(difference: &Difference) -> ByName<'_> {
-    difference.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect()
-}
-
-/// A graft that is being put together.
-#[derive(Default)]
+/// A merge that is being put together. Tensors are numbered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
-    drop: BTreeSet<String>,
-    whole: BTreeSet<String>,
-    headers: BTreeSet<String>,
-    chunks: BTreeMap<String, BTreeSet<Coords>>,
-    samples: BTreeMap<String, BTreeSet<u64>>,
+    drop: BTreeSet<usize>,
+    whole: BTreeSet<usize>,
+    headers: BTreeSet<usize>,
+    chunks: BTreeMap<usize, BTreeSet<Coords>>,
+    samples: BTreeMap<usize, BTreeSet<u64>>,
     rows_added: BTreeSet<u64>,
     rows_deleted: BTreeSet<u64>,
-    rows_return: bool,
     /// Whose metadata is wanted, where it was changed.
-    metadata: BTreeMap<Option<String>, MetadataFrom>,
+    metadata: BTreeMap<Option<usize>, MetadataFrom>,
+    /// Whose name counts, for tensors that both have and call differently.
+    names: BTreeMap<usize, Side>,
 }
 
 impl Parts {
-    fn of(plan: &MergePlan) -> Parts {
-        let graft = &plan.graft;
-        let mut metadata: BTreeMap<_, _> = plan.metadata.iter().cloned().collect();
-        if graft.metadata {
-            metadata.insert(None, MetadataFrom::Theirs);
-        }
-        Parts {
-            drop: graft.drop.iter().cloned().collect(),
-            whole: graft.whole.iter().cloned().collect(),
-            headers: graft.headers.iter().cloned().collect(),
-            chunks: graft
-                .chunks
-                .iter()
-                .map(|(name, list)| (name.clone(), list.iter().copied().collect()))
-                .collect(),
-            samples: graft
-                .samples
-                .iter()
-                .map(|(name, ids)| (name.clone(), ids.iter().copied().collect()))
-                .collect(),
-            rows_added: graft.rows_added.iter().copied().collect(),
-            rows_deleted: graft.rows_deleted.iter().copied().collect(),
-            rows_return: graft.rows_return,
-            metadata,
-        }
-    }
-
-    fn take_samples(&mut self, column: &str, ids: Vec<u64>) {
+    fn take_samples(&mut self, column: usize, ids: Vec<u64>) {
         if !ids.is_empty() {
-            self.samples.entry(column.to_owned()).or_default().extend(ids);
+            self.samples.entry(column).or_default().extend(ids);
         }
     }
 
-    /// The graft, and the metadata that it does not set. `order` is that of their rows.
-    fn finish(mut self, between: &ByName<'_>, order: &[u64]) -> (Graft, Vec<(Option<String>, MetadataFrom)>) {
+    /// What a tensor is called in the end, if it is there.
+    fn name<'a>(&self, at: usize, entity: &Entity<'a>) -> Option<&'a str> {
+        match (entity.ours, entity.theirs) {
+            (Some(_), _) if self.drop.contains(&at) => None,
+            (Some(ours), Some(theirs)) => match self.names.get(&at) {
+                Some(Side::Theirs) => Some(theirs),
+                _ => Some(ours),
+            },
+            (Some(ours), None) => Some(ours),
+            (None, theirs) => theirs.filter(|_| self.whole.contains(&at)),
+        }
+    }
+
+    /// Which tensors are to have a name.
+    fn wanted<'a>(&self, entities: &[Entity<'a>]) -> BTreeMap<&'a str, Vec<usize>> {
+        let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, entity) in entities.iter().enumerate() {
+            if let Some(name) = self.name(at, entity) {
+                wanted.entry(name).or_default().push(at);
+            }
+        }
+        wanted
+    }
+
+    /// What is to be done. `order` is that of their rows.
+    fn finish(mut self, entities: &[Entity<'_>], order: &[u64]) -> Merged {
         let mut own_metadata = false;
-        let mut unset = Vec::new();
-        for (tensor, from) in self.metadata {
-            let Some(name) = &tensor else {
+        let mut metadata = Vec::new();
+        let name_of: Vec<Option<&str>> =
+            entities.iter().enumerate().map(|(at, entity)| self.name(at, entity)).collect();
+        let named = |at: &usize| name_of[*at].map(str::to_owned);
+        for (tensor, from) in &self.metadata {
+            let Some(at) = tensor else {
                 match from {
                     MetadataFrom::Ours => {}
                     MetadataFrom::Theirs => own_metadata = true,
-                    MetadataFrom::Both => unset.push((tensor, from)),
+                    MetadataFrom::Both => metadata.push((None, *from)),
                 }
                 continue;
             };
             // Metadata is in the header, next to the type.
-            let is_taken = self.whole.contains(name) || self.headers.contains(name);
-            let is_same_type = between.get(name.as_str()).is_some_and(|tensor| tensor.fate == Fate::Kept);
+            let is_taken = self.whole.contains(at) || self.headers.contains(at);
+            let is_same_type = entities[*at].between.is_some_and(|tensor| tensor.fate == Fate::Kept);
             match from {
                 MetadataFrom::Ours if !is_taken => {}
                 MetadataFrom::Theirs if is_taken => {}
                 MetadataFrom::Theirs if is_same_type => {
-                    self.headers.insert(name.clone());
+                    self.headers.insert(*at);
                 }
-                _ => unset.push((tensor, from)),
+                _ => metadata.extend(named(at).map(|name| (Some(name), *from))),
             }
         }
-        let samples = self.samples.into_iter().filter(|(_, ids)| !ids.is_empty());
-        let chunks = self.chunks.into_iter().filter(|(_, list)| !list.is_empty());
+        metadata.sort();
+        let (mut renames, mut names, mut drop) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, entity) in entities.iter().enumerate() {
+            match (entity.ours, name_of[at]) {
+                (Some(ours), None) => drop.push(ours.to_owned()),
+                // What is replaced need not be copied under its new name first.
+                (Some(ours), Some(name)) if ours != name && self.whole.contains(&at) => {
+                    drop.push(ours.to_owned());
+                }
+                (Some(ours), Some(name)) if ours != name => renames.push((ours.to_owned(), name.to_owned())),
+                _ => {}
+            }
+            if let (Some(theirs), Some(name)) = (entity.theirs, name_of[at])
+                && theirs != name
+            {
+                names.push((name.to_owned(), theirs.to_owned()));
+            }
+        }
+        [&mut renames, &mut names].into_iter().for_each(|list| list.sort());
+        drop.sort();
+        let sorted = |list: BTreeSet<usize>| {
+            let mut names: Vec<String> = list.iter().filter_map(named).collect();
+            names.sort();
+            names
+        };
+        let mut chunks: Vec<(String, Vec<Coords>)> = Vec::new();
+        for (at, list) in self.chunks.into_iter().filter(|(_, list)| !list.is_empty()) {
+            chunks.extend(named(&at).map(|name| (name, list.into_iter().collect())));
+        }
+        let mut samples: Vec<(String, Vec<u64>)> = Vec::new();
+        for (at, ids) in self.samples.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+            samples.extend(named(&at).map(|name| (name, ids.into_iter().collect())));
+        }
+        chunks.sort_by(|a, b| a.0.cmp(&b.0));
+        samples.sort_by(|a, b| a.0.cmp(&b.0));
         let graft = Graft {
-            drop: self.drop.into_iter().collect(),
-            whole: self.whole.into_iter().collect(),
-            headers: self.headers.into_iter().collect(),
-            chunks: chunks.map(|(name, list)| (name, list.into_iter().collect())).collect(),
-            samples: samples.map(|(name, ids)| (name, ids.into_iter().collect())).collect(),
+            names,
+            drop,
+            whole: sorted(self.whole),
+            headers: sorted(self.headers),
+            chunks,
+            samples,
             rows_added: order.iter().copied().filter(|id| self.rows_added.contains(id)).collect(),
-            rows_return: self.rows_return,
+            rows_return: false,
             rows_deleted: self.rows_deleted.into_iter().collect(),
             metadata: own_metadata,
         };
-        (graft, unset)
+        Merged { renames, graft, metadata }
     }
+}
+
+/// The conflict of tensors that want the same name.
+fn taken(name: &str, wanted_by: &[usize], entities: &[Entity<'_>]) -> Conflict {
+    let of = |is_it: fn(&Entity<'_>, &str) -> bool| {
+        wanted_by.iter().map(|at| &entities[*at]).find(|entity| is_it(entity, name))
+    };
+    let (ours, theirs) =
+        (of(|entity, name| entity.ours == Some(name)), of(|entity, name| entity.theirs == Some(name)));
+    let in_ours = theirs.and_then(|entity| entity.ours).map(str::to_owned);
+    let in_theirs = ours.and_then(|entity| entity.theirs).map(str::to_owned);
+    Conflict::Name { name: name.to_owned(), kind: NameConflict::Taken { in_ours, in_theirs } }
 }
 
 struct Planning<'a> {
-    sides: Sides<'a>,
-    ours: ByName<'a>,
-    theirs: ByName<'a>,
-    between: ByName<'a>,
+    sides: &'a Fitted,
+    entities: &'a [Entity<'a>],
+    retyped_in: &'a [(String, &'static str)],
     /// Rows that ours deleted, and that it did not get back.
     deleted_by_ours: HashSet<u64>,
     added_by_both: HashSet<u64>,
+    /// Tensors that one side dropped and that may stay all the same.
+    open: BTreeSet<usize>,
     parts: Parts,
-    conflicts: BTreeSet<Conflict>,
+    /// With the tensors they are about.
+    conflicts: BTreeMap<Conflict, Vec<usize>>,
 }
 
 impl<'a> Planning<'a> {
-    fn new(sides: &Sides<'a>) -> Planning<'a> {
+    fn new(
+        sides: &'a Fitted,
+        entities: &'a [Entity<'a>],
+        retyped_in: &'a [(String, &'static str)],
+    ) -> Planning<'a> {
         let added_by_ours: HashSet<u64> = sides.ours.rows_added.iter().copied().collect();
         let both = sides.theirs.rows_added.iter().copied().filter(|id| added_by_ours.contains(id));
         Planning {
-            sides: *sides,
-            ours: by_name(sides.ours),
-            theirs: by_name(sides.theirs),
-            between: by_name(sides.between),
+            sides,
+            entities,
+            retyped_in,
             deleted_by_ours: sides.ours.rows_deleted.iter().copied().collect(),
             added_by_both: both.collect(),
+            open: BTreeSet::new(),
             parts: Parts::default(),
-            conflicts: BTreeSet::new(),
+            conflicts: BTreeMap::new(),
         }
     }
 
-    fn dataset(&mut self) {
-        self.metadata(
-            None,
-            self.sides.ours.metadata,
-            self.sides.theirs.metadata,
-            self.sides.between.metadata,
-        );
+    fn conflict(&mut self, conflict: Conflict, about: usize) {
+        self.conflicts.insert(conflict, vec![about]);
     }
 
-    fn metadata(&mut self, tensor: Option<&str>, ours: bool, theirs: bool, differs: bool) {
-        let tensor = tensor.map(str::to_owned);
+    fn dataset(&mut self) {
+        let Fitted { ours, theirs, between, .. } = self.sides;
+        self.metadata(None, ours.metadata, theirs.metadata, between.metadata);
+    }
+
+    fn metadata(&mut self, at: Option<usize>, ours: bool, theirs: bool, differs: bool) {
         match (ours, theirs) {
             (_, _) if !differs => {}
-            (true, true) => drop(self.conflicts.insert(Conflict::Metadata { tensor })),
-            (true, false) => drop(self.parts.metadata.insert(tensor, MetadataFrom::Ours)),
-            (false, true) => drop(self.parts.metadata.insert(tensor, MetadataFrom::Theirs)),
+            (true, true) => {
+                let tensor = at.map(|at| self.entities[at].name().to_owned());
+                self.conflicts.insert(Conflict::Metadata { tensor }, at.into_iter().collect());
+            }
+            (true, false) => drop(self.parts.metadata.insert(at, MetadataFrom::Ours)),
+            (false, true) => drop(self.parts.metadata.insert(at, MetadataFrom::Theirs)),
             (false, false) => {}
         }
     }
 
     fn rows(&mut self) {
-        let sides = self.sides;
-        let deleted_by_theirs: HashSet<u64> = sides.theirs.rows_deleted.iter().copied().collect();
+        let Fitted { ours, theirs, .. } = self.sides;
+        let deleted_by_theirs: HashSet<u64> = theirs.rows_deleted.iter().copied().collect();
         let only_theirs: BTreeSet<u64> =
             deleted_by_theirs.difference(&self.deleted_by_ours).copied().collect();
         let only_ours: BTreeSet<u64> = self.deleted_by_ours.difference(&deleted_by_theirs).copied().collect();
-        let changed = changed_columns(&self.ours, &only_theirs);
+        let changed = changed_columns(ours, &only_theirs);
         self.parts.rows_deleted = only_theirs.into_iter().filter(|id| !changed.contains_key(id)).collect();
         for (id, columns) in changed {
-            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Ours, columns });
+            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Ours, columns }, Vec::new());
         }
-        for (id, columns) in changed_columns(&self.theirs, &only_ours) {
-            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Theirs, columns });
+        for (id, columns) in changed_columns(theirs, &only_ours) {
+            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Theirs, columns }, Vec::new());
         }
-        let added = sides.theirs.rows_added.iter().copied();
+        let added = theirs.rows_added.iter().copied();
         self.parts.rows_added = added.filter(|id| !self.added_by_both.contains(id)).collect();
     }
 
-    fn tensor(&mut self, name: &str) {
+    fn entity(&mut self, at: usize) {
+        let entity = &self.entities[at];
+        match (entity.ours, entity.theirs) {
+            (Some(_), Some(_)) => {}
+            (Some(_), None) | (None, Some(_)) => {
+                if let Some(kind) = self.one_sided(at) {
+                    self.open.insert(at);
+                    self.conflict(Conflict::Tensor { name: entity.name().to_owned(), kind }, at);
+                }
+                return;
+            }
+            (None, None) => return,
+        }
         // Where ours and theirs are the same there is nothing to take and nothing to ask.
-        let Some(between) = self.between.get(name).copied() else { return };
-        let ours = self.ours.get(name).copied();
-        if let Some(theirs) = self.theirs.get(name).copied()
-            && let Some(kind) = self.tensor_of_both(name, ours, theirs, between)
+        let Some(between) = entity.between else { return };
+        if let Some(theirs) = entity.by_theirs
+            && let Some(kind) = self.tensor_of_both(at, entity.by_ours, theirs, between)
         {
-            self.conflicts.insert(Conflict::Tensor { name: name.to_owned(), kind });
+            self.conflict(Conflict::Tensor { name: entity.name().to_owned(), kind }, at);
             return;
         }
-        if self.added_by_both.is_empty() || self.parts.whole.contains(name) {
+        if self.added_by_both.is_empty() || self.parts.whole.contains(&at) {
             return;
         }
         // A row that both added (the same commit was picked twice) is changed by both in every column, also where one
         // has no sample.
-        for id in listed(&between.content).filter(|id| self.added_by_both.contains(id)) {
-            if let Some(ids) = self.parts.samples.get_mut(name) {
+        let both: Vec<u64> = listed(&between.content).filter(|id| self.added_by_both.contains(id)).collect();
+        for id in both {
+            if let Some(ids) = self.parts.samples.get_mut(&at) {
                 ids.remove(&id);
             }
-            self.conflicts.insert(Conflict::Sample { column: name.to_owned(), id });
+            self.conflict(Conflict::Sample { column: entity.name().to_owned(), id }, at);
         }
     }
 
-    /// Takes what only theirs changed of a tensor; says so if the tensor is in conflict as a whole.
+    /// A tensor that one side has.
+    fn one_sided(&mut self, at: usize) -> Option<TensorConflict> {
+        let entity = &self.entities[at];
+        let is_dropped = entity.base.is_some();
+        let (dropped_by, changed) = match entity.ours {
+            Some(_) => (Side::Theirs, entity.by_ours),
+            None => (Side::Ours, entity.by_theirs),
+        };
+        match (is_dropped, dropped_by, changed) {
+            (false, Side::Ours, _) => drop(self.parts.whole.insert(at)),
+            (false, Side::Theirs, _) => {}
+            (true, Side::Theirs, None) => drop(self.parts.drop.insert(at)),
+            (true, Side::Ours, None) => {}
+            (true, dropped_by, Some(changed)) => {
+                let is_name_only =
+                    changed.fate == Fate::Kept && !changed.metadata && changed.content == Content::Same;
+                return Some(match is_name_only {
+                    true => TensorConflict::DroppedAndRenamed { dropped_by },
+                    false => TensorConflict::DroppedAndChanged { dropped_by },
+                });
+            }
+        }
+        None
+    }
+
+    /// Decides what tensors are called that the two sides call differently, and finds names that two would have.
+    fn names(&mut self) {
+        let mut wanted: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (at, entity) in self.entities.iter().enumerate() {
+            let (Some(ours), Some(theirs)) = (entity.ours, entity.theirs) else {
+                let name = match self.open.contains(&at) {
+                    true => entity.ours.or(entity.theirs),
+                    false => self.parts.name(at, entity),
+                };
+                if let Some(name) = name {
+                    wanted.entry(name).or_default().insert(at);
+                }
+                continue;
+            };
+            let side = match entity.base.filter(|_| !entity.is_nameless) {
+                _ if ours == theirs => Some(Side::Ours),
+                Some(base) if base == ours => Some(Side::Theirs),
+                Some(base) if base == theirs => Some(Side::Ours),
+                _ => None,
+            };
+            match side {
+                Some(side) => {
+                    self.parts.names.insert(at, side);
+                    let name = if side == Side::Ours { ours } else { theirs };
+                    wanted.entry(name).or_default().insert(at);
+                }
+                None => {
+                    let from = entity.base.filter(|_| !entity.is_nameless).map(str::to_owned);
+                    let theirs_name = theirs.to_owned();
+                    let kind = NameConflict::BothRenamed { from, theirs: theirs_name };
+                    self.conflicts.insert(Conflict::Name { name: ours.to_owned(), kind }, vec![at]);
+                    for name in [ours, theirs] {
+                        wanted.entry(name).or_default().insert(at);
+                    }
+                }
+            }
+        }
+        for (name, wanted_by) in wanted.into_iter().filter(|(_, by)| by.len() > 1) {
+            let wanted_by: Vec<usize> = wanted_by.into_iter().collect();
+            self.conflicts.insert(taken(name, &wanted_by, self.entities), wanted_by);
+        }
+    }
+
+    /// Takes what only theirs changed of a tensor that both have; says so if the tensor is in conflict as a whole.
     fn tensor_of_both(
         &mut self,
-        name: &str,
+        at: usize,
         ours: Option<&TensorDifference>,
         theirs: &TensorDifference,
         between: &TensorDifference,
     ) -> Option<TensorConflict> {
         let Some(ours) = ours else {
-            self.take(name, theirs);
-            self.metadata(Some(name), false, theirs.metadata, between.metadata);
+            self.take(at, theirs);
+            self.metadata(Some(at), false, theirs.metadata, between.metadata);
             return None;
         };
         match (ours.fate, theirs.fate) {
@@ -512,14 +590,12 @@ impl<'a> Planning<'a> {
                 let joins = between.is_column && between.fate == Fate::Kept && is_disjoint;
                 return Some(TensorConflict::BothAdded { joins });
             }
-            (_, Fate::Dropped) => {
-                return Some(TensorConflict::DroppedAndChanged { dropped_by: Side::Theirs });
-            }
-            (Fate::Dropped, _) => return Some(TensorConflict::DroppedAndChanged { dropped_by: Side::Ours }),
             (Fate::Retyped, Fate::Retyped) if between.fate == Fate::Retyped => {
-                return Some(TensorConflict::BothRetyped);
+                let name = self.entities[at].ours;
+                let what = self.retyped_in.iter().find(|(of, _)| Some(of.as_str()) == name);
+                return Some(TensorConflict::BothRetyped { what: what.map(|(_, what)| *what) });
             }
-            (Fate::Kept, Fate::Retyped) if ours.content == Content::Same => self.take(name, theirs),
+            (Fate::Kept, Fate::Retyped) if ours.content == Content::Same => self.take(at, theirs),
             (Fate::Kept, Fate::Retyped) => {
                 return Some(TensorConflict::RetypedAndChanged { retyped_by: Side::Theirs });
             }
@@ -528,28 +604,29 @@ impl<'a> Planning<'a> {
                 return Some(TensorConflict::RetypedAndChanged { retyped_by: Side::Ours });
             }
             _ => {
-                if let Some(kind) = self.content_of_both(name, ours, theirs, between) {
+                if let Some(kind) = self.content_of_both(at, ours, theirs, between) {
                     return Some(kind);
                 }
             }
         }
         // Metadata that came with a tensor was changed by who added it.
         let added = ours.fate == Fate::Added;
-        self.metadata(Some(name), ours.metadata || added, theirs.metadata || added, between.metadata);
+        self.metadata(Some(at), ours.metadata || added, theirs.metadata || added, between.metadata);
         None
     }
 
     /// As [`Planning::tensor_of_both`] for tensors of the same type on all sides.
     fn content_of_both(
         &mut self,
-        name: &str,
+        at: usize,
         ours: &TensorDifference,
         theirs: &TensorDifference,
         between: &TensorDifference,
     ) -> Option<TensorConflict> {
+        let name = self.entities[at].name();
         match (&ours.content, &theirs.content, &between.content) {
             (_, Content::Same, _) | (_, _, Content::Same) => {}
-            (Content::Same, _, _) => self.take_content(name, theirs),
+            (Content::Same, _, _) => self.take_content(at, theirs),
             (
                 Content::Chunks { changed: by_ours },
                 Content::Chunks { changed: by_theirs },
@@ -559,9 +636,9 @@ impl<'a> Planning<'a> {
                 let differ: HashSet<&Coords> = differ.iter().collect();
                 for coords in by_theirs.iter().filter(|coords| differ.contains(coords)) {
                     if by_ours.contains(coords) {
-                        self.conflicts.insert(Conflict::Chunk { array: name.to_owned(), coords: *coords });
+                        self.conflict(Conflict::Chunk { array: name.to_owned(), coords: *coords }, at);
                     } else {
-                        self.parts.chunks.entry(name.to_owned()).or_default().insert(*coords);
+                        self.parts.chunks.entry(at).or_default().insert(*coords);
                     }
                 }
             }
@@ -574,12 +651,12 @@ impl<'a> Planning<'a> {
                         // A conflict of the row.
                         (true, _) => {}
                         (false, true) => {
-                            self.conflicts.insert(Conflict::Sample { column: name.to_owned(), id });
+                            self.conflict(Conflict::Sample { column: name.to_owned(), id }, at);
                         }
                         (false, false) => taken.push(id),
                     }
                 }
-                self.parts.take_samples(name, taken);
+                self.parts.take_samples(at, taken);
             }
             _ => return Some(TensorConflict::BothChanged),
         }
@@ -587,31 +664,31 @@ impl<'a> Planning<'a> {
     }
 
     /// Takes a tensor whose type or content only theirs changed.
-    fn take(&mut self, name: &str, theirs: &TensorDifference) {
+    fn take(&mut self, at: usize, theirs: &TensorDifference) {
         match theirs.fate {
-            Fate::Added => drop(self.parts.whole.insert(name.to_owned())),
-            Fate::Dropped => drop(self.parts.drop.insert(name.to_owned())),
-            Fate::Kept => self.take_content(name, theirs),
+            Fate::Added => drop(self.parts.whole.insert(at)),
+            Fate::Dropped => drop(self.parts.drop.insert(at)),
+            Fate::Kept => self.take_content(at, theirs),
             Fate::Retyped => {
                 if theirs.content != Content::Whole {
-                    self.parts.headers.insert(name.to_owned());
+                    self.parts.headers.insert(at);
                 }
-                self.take_content(name, theirs);
+                self.take_content(at, theirs);
             }
         }
     }
 
-    fn take_content(&mut self, name: &str, theirs: &TensorDifference) {
+    fn take_content(&mut self, at: usize, theirs: &TensorDifference) {
         match &theirs.content {
             Content::Same => {}
-            Content::Whole => drop(self.parts.whole.insert(name.to_owned())),
+            Content::Whole => drop(self.parts.whole.insert(at)),
             Content::Chunks { changed } => {
-                self.parts.chunks.entry(name.to_owned()).or_default().extend(changed);
+                self.parts.chunks.entry(at).or_default().extend(changed);
             }
             Content::Samples { .. } => {
                 let there = |id: &u64| !self.deleted_by_ours.contains(id);
                 let ids: Vec<u64> = listed(&theirs.content).filter(there).collect();
-                self.parts.take_samples(name, ids);
+                self.parts.take_samples(at, ids);
             }
         }
     }
@@ -627,77 +704,15 @@ fn listed(content: &Content) -> impl Iterator<Item = u64> {
 }
 
 /// The columns in which rows of `rows` were changed, for those that were.
-fn changed_columns(tensors: &ByName<'_>, rows: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
+fn changed_columns(difference: &Difference, rows: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
     let mut changed: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for (name, tensor) in tensors {
+    for tensor in &difference.tensors {
         for id in listed(&tensor.content).filter(|id| rows.contains(id)) {
-            changed.entry(id).or_default().push((*name).to_owned());
+            changed.entry(id).or_default().push(tensor.name.clone());
         }
     }
+    changed.values_mut().for_each(|columns| columns.sort());
     changed
-}
-
-fn numbers<S: Serializer>(coords: &Coords, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(coords.iter())
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::Ours => "ours",
-            Side::Theirs => "theirs",
-        })
-    }
-}
-
-impl Side {
-    fn other(self) -> Side {
-        match self {
-            Side::Ours => Side::Theirs,
-            Side::Theirs => Side::Ours,
-        }
-    }
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Conflict::Metadata { tensor: None } => {
-                write!(f, "metadata of the dataset: changed on both sides")
-            }
-            Conflict::Metadata { tensor: Some(name) } => {
-                write!(f, "metadata of {name:?}: changed on both sides")
-            }
-            Conflict::Tensor { name, kind } => write!(f, "{name:?}: {kind}"),
-            Conflict::Row { id, changed_in, columns } => {
-                let names: Vec<String> = columns.iter().map(|name| format!("{name:?}")).collect();
-                let (columns, by) = (names.join(", "), changed_in.other());
-                write!(f, "row with id {id}: changed in {changed_in} ({columns}), deleted in {by}")
-            }
-            Conflict::Sample { column, id } => {
-                write!(f, "{column:?}, row with id {id}: changed on both sides")
-            }
-            Conflict::Chunk { array, coords } => {
-                write!(f, "{array:?}, chunk {:?}: changed on both sides", &coords[..])
-            }
-        }
-    }
-}
-
-impl fmt::Display for TensorConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TensorConflict::BothAdded { .. } => write!(f, "added on both sides, differently"),
-            TensorConflict::BothRetyped => write!(f, "type or shape changed on both sides, differently"),
-            TensorConflict::BothChanged => write!(f, "content changed on both sides"),
-            TensorConflict::DroppedAndChanged { dropped_by } => {
-                write!(f, "changed in {}, dropped in {dropped_by}", dropped_by.other())
-            }
-            TensorConflict::RetypedAndChanged { retyped_by } => {
-                write!(f, "content changed in {}, type or shape changed in {retyped_by}", retyped_by.other())
-            }
-        }
-    }
 }
 
 #[cfg(test)]

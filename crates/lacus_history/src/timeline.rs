@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use lacus_io::{Store, World};
-use lacus_table::{At, HistoryEntry, Table, TableError, WriteOptions};
+use lacus_table::{At, ColumnTypes, HistoryEntry, Table, TableError, WriteOptions};
 
 use crate::branches::{self, BranchRef, Held};
 use crate::clean::marks;
@@ -25,6 +25,7 @@ pub struct Timeline {
     home: Store,
     world: World,
     commits: Arc<Commits>,
+    types: Option<Arc<dyn ColumnTypes>>,
 }
 
 /// A state that was opened.
@@ -57,7 +58,16 @@ impl Timeline {
     /// The history of the dataset at `home`.
     pub fn new(home: Store, world: World) -> Timeline {
         let commits = Arc::new(Commits::new(home.clone()));
-        Timeline { home, world, commits }
+        Timeline { home, world, commits, types: None }
+    }
+
+    /// The same, with somebody to ask about the types of columns: merges unite what only they know how to.
+    pub fn with_types(self, types: Arc<dyn ColumnTypes>) -> Timeline {
+        Timeline { types: Some(types), ..self }
+    }
+
+    pub(crate) fn types(&self) -> Option<&dyn ColumnTypes> {
+        self.types.as_deref()
     }
 
     /// Where the dataset is.

@@ -93,6 +93,39 @@ pub async fn merge_base(
     Ok(None)
 }
 
+/// Already below a common ancestor, and so not the best.
+const BELOW: u8 = 4;
+
+/// All best common ancestors of some commits and another: those that no other common ancestor comes from. One, as a
+/// rule; several when branches were merged into each other crosswise. The lowest generation comes first.
+pub async fn merge_bases(
+    commits: &Commits,
+    ours: &[CommitId],
+    theirs: &CommitId,
+) -> Result<Vec<Found>, HistoryError> {
+    let mut walk = Walk::new(commits);
+    walk.start(ours, OURS).await?;
+    walk.start(&[*theirs], THEIRS).await?;
+    let mut bases = Vec::new();
+    while walk.queue.iter().any(|waiting| walk.sides(&waiting.id) & BELOW == 0) {
+        let Some(next) = walk.pop() else { break };
+        let mut sides = walk.sides(&next.id);
+        if sides & BOTH == BOTH {
+            if sides & BELOW == 0 {
+                bases.push((next.id, Arc::clone(&next.commit)));
+            }
+            sides |= BELOW;
+            // What is below the last of them need not be read.
+            if walk.queue.iter().all(|waiting| walk.sides(&waiting.id) & BELOW != 0) {
+                break;
+            }
+        }
+        walk.go_on(&next, sides).await?;
+    }
+    bases.reverse();
+    Ok(bases)
+}
+
 /// How many commits `ours` comes from that `theirs` does not, and the other way round.
 pub async fn ahead_behind(
     commits: &Commits,

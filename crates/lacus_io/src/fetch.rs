@@ -25,10 +25,14 @@ pub async fn fetch<E: From<IoError>>(
 ) -> Result<(), E> {
     let largest = requests.iter().map(|r| r.range.end - r.range.start).max().unwrap_or(0);
     let in_flight = (IN_FLIGHT_BYTES / largest.max(1)).clamp(1, IN_FLIGHT as u64) as usize;
-    let mut arriving = futures::stream::iter(requests.iter().enumerate())
-        .map(|(i, request)| async move {
-            let bytes = store.read(&files[request.file], request.range.clone()).await?;
-            Ok::<_, IoError>((i, bytes))
+    // By number: a closure over references would keep the future from being boxed.
+    let mut arriving = futures::stream::iter(0..requests.len())
+        .map(|i| {
+            let request = &requests[i];
+            async move {
+                let bytes = store.read(&files[request.file], request.range.clone()).await?;
+                Ok::<_, IoError>((i, bytes))
+            }
         })
         .buffer_unordered(in_flight);
     while let Some(next) = arriving.next().await {

@@ -99,6 +99,9 @@ struct Parameters {
     compression: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<String>,
+    /// Who the tensor is, which is no concern of its layout.
+    #[serde(default, rename = "id", skip_serializing)]
+    _id: Option<String>,
 }
 
 impl Header {
@@ -124,8 +127,14 @@ impl Header {
             Layout::DenseChunks { .. } => Some(self.compression.to_string()),
             _ => None,
         };
-        let parameters =
-            Parameters { split, axis_order, nnz: self.nnz, compression, reasons: self.reasons.clone() };
+        let parameters = Parameters {
+            split,
+            axis_order,
+            nnz: self.nnz,
+            compression,
+            reasons: self.reasons.clone(),
+            _id: None,
+        };
         // Numbers and strings always have a JSON form.
         serde_json::to_string(&parameters).unwrap_or_default()
     }

@@ -87,6 +87,7 @@ mod tiling;
 mod options;
 
 mod column;
+mod joined_classes;
 
 mod column_header;
 
@@ -120,6 +121,7 @@ pub use decode::{
 pub use encode::encode;
 pub use error::SampleError;
 pub use htype::{Base, HType};
+pub use joined_classes::{joined_class_names, moved_classes};
 pub use sample::{Sample, infer};
 pub use stored::{Blob, Stored, Tile};
 pub use tiling::Tiling;

@@ -7,7 +7,6 @@
 //! Files that both states have are equal and never looked at. What both sides have in rows of their own is
 //! compared by checksum or value: compaction and writing the same again are no changes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lacus_layout::Layout;
@@ -19,6 +18,7 @@ use crate::compare_samples::compare_samples;
 use crate::difference::{Content, Difference, Fate, TensorDifference};
 use crate::error::TableError;
 use crate::form::Form;
+use crate::identity;
 use crate::own_rows::{OwnRows, own_rows};
 use crate::row_index::{RowAxis, live_pieces, with_sequences};
 use crate::schema::ROW_AXIS;
@@ -41,22 +41,31 @@ impl Table {
         ];
         let (rows_added, deleted) = compare_rows(&sides).await?;
         let mut tensors = Vec::new();
-        let names = self.snapshot().tensors().chain(later.snapshot().tensors()).map(|(name, _)| name);
-        for name in names.collect::<BTreeSet<_>>() {
-            let states = (self.snapshot().tensor(name), later.snapshot().tensor(name));
-            let one_sided = |state: &TensorState, fate| TensorDifference {
-                name: name.clone(),
+        let (old, new) = (self.snapshot(), later.snapshot());
+        for pair in identity::pairs(old, new) {
+            let one_sided = |name: &str, state: &TensorState, fate| TensorDifference {
+                name: name.to_owned(),
+                renamed_from: None,
+                is_successor: false,
                 is_column: state.header.is_column(),
                 fate,
                 metadata: false,
                 content: Content::Same,
             };
+            let states = (
+                pair.before.and_then(|name| Some((name, old.tensor(name)?))),
+                pair.after.and_then(|name| Some((name, new.tensor(name)?))),
+            );
             match states {
-                (Some(old), Some(new)) => {
-                    tensors.extend(compare_tensor(&sides, name, [&old.header, &new.header], &deleted).await?);
+                (Some((before, old)), Some((after, new))) => {
+                    let headers = [&old.header, &new.header];
+                    let found = compare_tensor(&sides, [before, after], headers, &deleted).await?;
+                    tensors.extend(
+                        found.map(|tensor| TensorDifference { is_successor: pair.by_name, ..tensor }),
+                    );
                 }
-                (Some(old), None) => tensors.push(one_sided(old, Fate::Dropped)),
-                (None, Some(new)) => tensors.push(one_sided(new, Fate::Added)),
+                (Some((name, old)), None) => tensors.push(one_sided(name, old, Fate::Dropped)),
+                (None, Some((name, new))) => tensors.push(one_sided(name, new, Fate::Added)),
                 (None, None) => {}
             }
         }
@@ -102,7 +111,7 @@ async fn compare_rows(sides: &[Side<'_>; 2]) -> Result<(Vec<u64>, RoaringTreemap
 /// How a tensor that both states have differs, if it does.
 async fn compare_tensor(
     sides: &[Side<'_>; 2],
-    name: &str,
+    names: [&str; 2],
     headers: [&Arc<HeaderRow>; 2],
     deleted: &RoaringTreemap,
 ) -> Result<Option<TensorDifference>, TableError> {
@@ -110,30 +119,39 @@ async fn compare_tensor(
     let is_kept = is_same_kind(old, new);
     let metadata = old.metadata != new.metadata
         && parse_metadata(old.metadata.as_deref()) != parse_metadata(new.metadata.as_deref());
-    let is_untouched = sides.iter().all(|side| side.own.of(name).is_empty());
+    let is_untouched = sides.iter().zip(names).all(|(side, name)| side.own.of(name).is_empty());
     let content = match (old.is_column(), new.is_column()) {
         (true, true) if Form::of(old)? != Form::of(new)? => Content::Whole,
         (true, true) if is_untouched => Content::Same,
-        (true, true) => compare_samples(sides, name, headers, deleted).await?,
-        (false, false) => compare_array(sides, name, headers, is_kept, is_untouched).await?,
+        (true, true) => compare_samples(sides, names, headers, deleted).await?,
+        (false, false) => compare_array(sides, names, headers, is_kept, is_untouched).await?,
         _ => Content::Whole,
     };
-    if is_kept && !metadata && content == Content::Same {
+    let [before, after] = names;
+    let renamed_from = (before != after).then(|| before.to_owned());
+    if is_kept && !metadata && content == Content::Same && renamed_from.is_none() {
         return Ok(None);
     }
-    let fate = if is_kept { Fate::Kept } else { Fate::Retyped };
-    Ok(Some(TensorDifference { name: name.to_owned(), is_column: new.is_column(), fate, metadata, content }))
+    Ok(Some(TensorDifference {
+        name: after.to_owned(),
+        renamed_from,
+        is_successor: false,
+        is_column: new.is_column(),
+        fate: if is_kept { Fate::Kept } else { Fate::Retyped },
+        metadata,
+        content,
+    }))
 }
 
 async fn compare_array(
     sides: &[Side<'_>; 2],
-    name: &str,
+    names: [&str; 2],
     headers: [&Arc<HeaderRow>; 2],
     is_kept: bool,
     is_untouched: bool,
 ) -> Result<Content, TableError> {
     let [old, new] = headers;
-    let parsed = new.parse().map_err(TableError::of_tensor(name))?;
+    let parsed = new.parse().map_err(TableError::of_tensor(names[1]))?;
     let is_dense = matches!(parsed.layout, Layout::DenseChunks { .. });
     let same_grid = (&old.dtype, &old.layout, &old.chunk_shape, old.shape.len())
         == (&new.dtype, &new.layout, &new.chunk_shape, new.shape.len());
@@ -144,9 +162,9 @@ async fn compare_array(
         return Ok(Content::Same);
     }
     if matches!(parsed.layout, Layout::Coordinates) {
-        return Ok(if cells_are_same(sides, name, &parsed).await? { Content::Same } else { Content::Whole });
+        return Ok(if cells_are_same(sides, names, &parsed).await? { Content::Same } else { Content::Whole });
     }
-    let changed = changed_chunks(sides, name, headers).await?;
+    let changed = changed_chunks(sides, names, headers).await?;
     Ok(match changed.is_empty() {
         true => Content::Same,
         false if is_dense => Content::Chunks { changed },
@@ -157,11 +175,14 @@ async fn compare_array(
 
 /// Whether two headers say the same but for metadata.
 pub(crate) fn is_same_kind(old: &HeaderRow, new: &HeaderRow) -> bool {
-    // Of an array's parameters some follow from its values: they say nothing of what kind of thing it is.
+    // Of an array's parameters some follow from its values: they say nothing of what kind of thing it is. Nor does an id.
     let parameters = |header: &HeaderRow| {
         let mut parameters = serde_json::from_str::<Json>(&header.parameters).ok()?;
-        if let Some(object) = parameters.as_object_mut().filter(|_| !header.is_column()) {
-            object.retain(|key, _| !["reasons", "nnz", "compression"].contains(&key.as_str()));
+        if let Some(object) = parameters.as_object_mut() {
+            object.remove(identity::KEY);
+            if !header.is_column() {
+                object.retain(|key, _| !["reasons", "nnz", "compression"].contains(&key.as_str()));
+            }
         }
         Some(parameters)
     };

@@ -21,11 +21,11 @@ type Stored = (Codec, u32, u64);
 /// The chunks that differ or that one state does not have, sorted.
 pub(crate) async fn changed_chunks(
     sides: &[Side<'_>; 2],
-    name: &str,
+    names: [&str; 2],
     headers: [&Arc<HeaderRow>; 2],
 ) -> Result<Vec<Coords>, TableError> {
     let mut found: BTreeMap<Coords, [Option<Stored>; 2]> = BTreeMap::new();
-    for (at, (side, header)) in sides.iter().zip(headers).enumerate() {
+    for (at, ((side, header), name)) in sides.iter().zip(headers).zip(names).enumerate() {
         let (store, _, cache, _) = side.table.parts();
         let index = cache.build(store, &side.own.state(name, header), name).await?;
         for (i, place) in index.places.iter().enumerate() {
@@ -39,27 +39,26 @@ pub(crate) async fn changed_chunks(
 /// Whether the cells that only one state has are the same as those that only the other has.
 pub(crate) async fn cells_are_same(
     sides: &[Side<'_>; 2],
-    name: &str,
+    names: [&str; 2],
     header: &Header,
 ) -> Result<bool, TableError> {
-    let runs = |side: &Side<'_>| -> Vec<Vec<(u64, u64)>> {
-        let held = side.own.of(name).iter().filter_map(|own| own.entry.held(name));
-        held.map(|held| held.rows.clone()).collect()
+    let rows = |at: usize| {
+        let held = sides[at].own.of(names[at]).iter().filter_map(|own| own.entry.held(names[at]));
+        held.flat_map(|held| &held.rows).map(|(_, count)| *count).sum::<u64>()
     };
-    let rows = |side| runs(side).iter().flatten().map(|(_, count)| *count).sum::<u64>();
-    let (old, new) = (rows(&sides[0]), rows(&sides[1]));
+    let (old, new) = (rows(0), rows(1));
     if old != new {
         return Ok(false);
     }
-    let old_checks = checks(&sides[0], name).await?;
-    if old_checks.is_some() && old_checks == checks(&sides[1], name).await? {
+    let old_checks = checks(&sides[0], names[0]).await?;
+    if old_checks.is_some() && old_checks == checks(&sides[1], names[1]).await? {
         return Ok(true);
     }
     if old > MAX_CELLS {
         return Ok(false);
     }
     let mut cells = Vec::with_capacity(2);
-    for side in sides {
+    for (side, name) in sides.iter().zip(names) {
         let mut axes: Vec<Vec<i64>> = vec![Vec::new(); header.shape.rank()];
         let mut values = Vec::new();
         let (store, _, cache, _) = side.table.parts();

@@ -29,17 +29,19 @@ const SMALL_FILE_BYTES: u64 = 64 << 10;
 /// What became of the samples of a column. `deleted` are the rows that only the earlier state has.
 pub(crate) async fn compare_samples(
     sides: &[Side<'_>; 2],
-    name: &str,
+    names: [&str; 2],
     headers: [&Arc<HeaderRow>; 2],
     deleted: &RoaringTreemap,
 ) -> Result<Content, TableError> {
     let form = Form::of(headers[1])?;
-    let old = index_of(&sides[0], name, headers[0]).await?;
-    let new = index_of(&sides[1], name, headers[1]).await?;
+    let old = index_of(&sides[0], names[0], headers[0]).await?;
+    let new = index_of(&sides[1], names[1], headers[1]).await?;
     let (old_ids, new_ids) = (ids_of(&old, |_| true), ids_of(&new, |_| true));
     let mut unsure = &old_ids & &new_ids;
     let mut updated = RoaringTreemap::new();
-    if form != Form::Data {
+    // A rename wrote all samples again: taking those for changed would make every merge with it a conflict.
+    if form != Form::Data && names[0] == names[1] {
+        let name = names[1];
         let files = || sides.iter().flat_map(|side| side.own.of(name));
         let written = files().filter(|own| !own.is_shared).map(file_bytes).sum::<u64>();
         let large = files().filter(|own| is_large(own));

@@ -5,7 +5,7 @@ use lacus_layout::Coords;
 /// What changed from one state to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The tensors that differ, sorted by name.
+    /// The tensors that differ, sorted by name; of two with the same name, the one that was dropped comes last.
     pub tensors: Vec<TensorDifference>,
     /// Ids of rows that only the later state has, in its order.
     pub rows_added: Vec<u64>,
@@ -18,8 +18,12 @@ pub struct Difference {
 /// How one tensor differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDifference {
-    /// Its name.
+    /// Its name in the later state, or in the earlier one if it was dropped.
     pub name: String,
+    /// Its name in the earlier state, if it was renamed.
+    pub renamed_from: Option<String>,
+    /// Whether it is another tensor that took the name of one that was dropped.
+    pub is_successor: bool,
     /// Whether it is a column, in the later state if it is in both.
     pub is_column: bool,
     /// What became of the tensor itself.
@@ -67,22 +71,39 @@ pub enum Content {
     },
 }
 
+impl TensorDifference {
+    /// Its name in the earlier state, if it was there.
+    pub fn before(&self) -> Option<&str> {
+        match self.fate {
+            Fate::Added => None,
+            _ => Some(self.renamed_from.as_deref().unwrap_or(&self.name)),
+        }
+    }
+
+    /// Its name in the later state, if it is there.
+    pub fn after(&self) -> Option<&str> {
+        (self.fate != Fate::Dropped).then_some(self.name.as_str())
+    }
+}
+
 impl Difference {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         *self == Difference::default()
     }
 
-    /// The difference of one tensor, if it differs.
+    /// The difference of one tensor, if it differs: of that which has the name in the later state, if there is one.
     pub fn tensor(&self, name: &str) -> Option<&TensorDifference> {
-        let at = self.tensors.binary_search_by(|tensor| tensor.name.as_str().cmp(name)).ok()?;
-        self.tensors.get(at)
+        let at = self.tensors.partition_point(|tensor| tensor.name.as_str() < name);
+        self.tensors.get(at).filter(|tensor| tensor.name == name)
     }
 }
 
 /// What to take over from another state of the dataset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graft {
+    /// Tensors whose names differ: names here, and in the other state. All other fields say names here.
+    pub names: Vec<(String, String)>,
     /// Tensors to drop.
     pub drop: Vec<String>,
     /// Tensors to take header and all, in place of any that is there.
@@ -106,6 +127,11 @@ pub struct Graft {
 impl Graft {
     /// Whether there is nothing to take.
     pub fn is_empty(&self) -> bool {
-        *self == Graft { rows_return: self.rows_return, ..Graft::default() }
+        *self == Graft { rows_return: self.rows_return, names: self.names.clone(), ..Graft::default() }
+    }
+
+    /// What a tensor is called in the other state.
+    pub fn there<'a>(&'a self, here: &'a str) -> &'a str {
+        self.names.iter().find(|(name, _)| name == here).map_or(here, |(_, there)| there)
     }
 }

@@ -23,6 +23,7 @@ use crate::difference::Graft;
 use crate::error::TableError;
 use crate::form::Form;
 use crate::held::PENDING;
+use crate::identity::{identified, identity};
 use crate::own_rows::{entry_of, held_among};
 use crate::row_index::RowAxis;
 use crate::rows::runs;
@@ -79,12 +80,20 @@ impl Table {
         let mut entries = Vec::new();
         let mut copied: BTreeSet<String> = BTreeSet::new();
         let with_header: BTreeSet<String> = plan.headers.keys().cloned().collect();
+        let names = std::mem::take(&mut plan.names);
+        let here = |there: &str| names.get(there).map_or(there, String::as_str).to_owned();
         for (path, taken) in &plan.taken {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
             }
             let Some(entry) = source.snapshot().files.get(path) else { continue };
-            if let Some(file) = adopt(self, source, entry, taken, &with_header).await? {
+            // A file says the names of what it holds.
+            let is_renamed = taken.keys().any(|name| names.contains_key(name));
+            let adopted = match is_renamed {
+                true => None,
+                false => adopt(self, source, entry, taken, &with_header).await?,
+            };
+            if let Some(file) = adopted {
                 let brought = file.tags.tensors.iter().filter(|held| held.header.is_some());
                 brought.for_each(|held| drop(plan.headers.remove(&held.name)));
                 files.push(file);
@@ -117,7 +126,7 @@ impl Table {
             axis: Some(source.rows().await?),
         };
         let copied = copied.into_iter();
-        let copied = copied.map(|name| Copied { new_name: name.clone(), name, header: None, only: None });
+        let copied = copied.map(|name| Copied { new_name: here(&name), name, header: None, only: None });
         let copied: Vec<Copied> = copied.collect();
         files.extend(copy_between(&origin, self.store(), self.world(), &copied, options).await?);
         Ok(())
@@ -135,11 +144,14 @@ struct Plan {
     taken: BTreeMap<String, TakenRows>,
     supersede: Vec<Supersede>,
     writes: Vec<Written>,
+    /// Names here of tensors that are called otherwise in the source, by their names there.
+    names: BTreeMap<String, String>,
 }
 
 impl Plan {
     async fn new(table: &Table, source: &Table, graft: &Graft) -> Result<Plan, TableError> {
-        let mut plan = Plan::default();
+        let names = graft.names.iter().map(|(here, there)| (there.clone(), here.clone())).collect();
+        let mut plan = Plan { names, ..Plan::default() };
         for name in &graft.drop {
             plan.supersede.push(Supersede::Tensor(name.clone()));
             plan.writes(name, Scope::Whole);
@@ -152,28 +164,30 @@ impl Plan {
         let axis = table.rows().await?;
         let is_row = |id: u64| added.contains(id) || (axis.position(id).is_some() && !deleted.contains(id));
         for name in &graft.whole {
-            plan.take_whole(source, name, is_row).await?;
+            plan.take_whole(source, [name, graft.there(name)], is_row).await?;
         }
         for name in &graft.headers {
-            let (ours, theirs) = both(table, source, name)?;
+            let (ours, theirs) = both(table, source, [name, graft.there(name)])?;
             check_header(table, graft, name, ours, theirs).await?;
-            plan.headers.insert(name.clone(), (*theirs.header).clone());
+            // Whoever is there stays who it is.
+            let id = identity(name, &ours.header);
+            plan.headers.insert(name.clone(), identified((*theirs.header).clone(), &id));
             plan.supersede.push(Supersede::Header(name.clone()));
             plan.writes(name, Scope::Whole);
         }
         for (name, chunks) in graft.chunks.iter().filter(|(_, chunks)| !chunks.is_empty()) {
-            let (ours, theirs) = both(table, source, name)?;
+            let (ours, theirs) = both(table, source, [name, graft.there(name)])?;
             check_grid(name, ours, theirs, graft.headers.contains(name))?;
-            plan.take_chunks(source, name, chunks).await?;
+            plan.take_chunks(source, [name, graft.there(name)], chunks).await?;
         }
         for (name, ids) in &graft.samples {
-            let (ours, theirs) = both(table, source, name)?;
+            let (ours, theirs) = both(table, source, [name, graft.there(name)])?;
             if Form::of(&ours.header)? != Form::of(&theirs.header)? {
                 return Err(unfit(name, "its samples are kept in another form"));
             }
             let mut ids: Vec<u64> = ids.iter().copied().filter(|id| is_row(*id)).collect();
             ids.sort_unstable();
-            plan.take_samples(source, name, ids, &added).await?;
+            plan.take_samples(source, [name, graft.there(name)], ids, &added).await?;
         }
         if !(added.is_empty() && deleted.is_empty()) {
             let touched: Vec<u64> = (&added | &deleted).iter().collect();
@@ -206,30 +220,34 @@ impl Plan {
     async fn take_whole(
         &mut self,
         source: &Table,
-        name: &str,
+        [name, there]: [&str; 2],
         is_row: impl Fn(u64) -> bool,
     ) -> Result<(), TableError> {
         let (store, _, cache, snapshot) = source.parts();
-        let state = snapshot.tensor(name).ok_or_else(|| source.no_such(name))?;
-        self.headers.insert(name.to_owned(), (*state.header).clone());
+        let state = snapshot.tensor(there).ok_or_else(|| source.no_such(there))?;
+        // A tensor without an id is who its name there says.
+        let id = identity(there, &state.header);
+        let header =
+            if name == there { (*state.header).clone() } else { identified((*state.header).clone(), &id) };
+        self.headers.insert(name.to_owned(), header);
         self.supersede.push(Supersede::Tensor(name.to_owned()));
         self.writes(name, Scope::Whole);
         if !state.header.is_column() {
             for entry in &state.files {
                 let dead = cache.deleted(store, entry).await?;
-                let rows = entry.held(name).map(|held| held.rows.as_slice()).unwrap_or_default();
+                let rows = entry.held(there).map(|held| held.rows.as_slice()).unwrap_or_default();
                 for (first, count) in live_runs(rows, dead.as_deref()) {
-                    self.take(entry.path(), name).insert_range(first..first + count);
+                    self.take(entry.path(), there).insert_range(first..first + count);
                 }
             }
             return Ok(());
         }
-        let index = source.row_cache().column(store, snapshot, name).await?;
+        let index = source.row_cache().column(store, snapshot, there).await?;
         let mut ids = RoaringTreemap::new();
         for segment in &index.segments {
             let path = index.files[segment.file as usize].path();
             for at in (0..segment.count).filter(|at| is_row(segment.first_id + at)) {
-                self.take(path, name).insert(segment.first_row + at);
+                self.take(path, there).insert(segment.first_row + at);
                 ids.insert(segment.first_id + at);
             }
         }
@@ -239,11 +257,16 @@ impl Plan {
         Ok(())
     }
 
-    async fn take_chunks(&mut self, source: &Table, name: &str, chunks: &[Coords]) -> Result<(), TableError> {
+    async fn take_chunks(
+        &mut self,
+        source: &Table,
+        [name, there]: [&str; 2],
+        chunks: &[Coords],
+    ) -> Result<(), TableError> {
         let (store, _, cache, snapshot) = source.parts();
-        let index = cache.tensor(store, snapshot, name).await?;
+        let index = cache.tensor(store, snapshot, there).await?;
         for place in chunks.iter().filter_map(|coords| index.chunks.find(coords)).map(|i| index.places[i]) {
-            self.take(&index.files[place.file as usize].path, name).insert(place.row);
+            self.take(&index.files[place.file as usize].path, there).insert(place.row);
         }
         self.supersede.push(Supersede::Chunks(name.to_owned(), chunks.to_vec()));
         self.writes(name, Scope::of_chunks(chunks));
@@ -254,16 +277,16 @@ impl Plan {
     async fn take_samples(
         &mut self,
         source: &Table,
-        name: &str,
+        [name, there]: [&str; 2],
         ids: Vec<u64>,
         added: &RoaringTreemap,
     ) -> Result<(), TableError> {
         if ids.is_empty() {
             return Ok(());
         }
-        let index = source.row_cache().column(source.store(), source.snapshot(), name).await?;
+        let index = source.row_cache().column(source.store(), source.snapshot(), there).await?;
         for (file, row) in ids.iter().flat_map(|id| index.places(*id)) {
-            self.take(index.files[file as usize].path(), name).insert(row);
+            self.take(index.files[file as usize].path(), there).insert(row);
         }
         self.writes(name, Scope::of_rows(runs(&ids)));
         let old: Vec<u64> = ids.into_iter().filter(|id| !added.contains(*id)).collect();
@@ -278,10 +301,10 @@ impl Plan {
 fn both<'a>(
     table: &'a Table,
     source: &'a Table,
-    name: &str,
+    [name, there]: [&str; 2],
 ) -> Result<(&'a TensorState, &'a TensorState), TableError> {
     let ours = table.snapshot().tensor(name).ok_or_else(|| table.no_such(name))?;
-    let theirs = source.snapshot().tensor(name).ok_or_else(|| source.no_such(name))?;
+    let theirs = source.snapshot().tensor(there).ok_or_else(|| source.no_such(there))?;
     match ours.header.is_column() == theirs.header.is_column() {
         true => Ok((ours, theirs)),
         false => Err(unfit(name, "only one of the two is a column")),

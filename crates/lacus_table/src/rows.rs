@@ -10,6 +10,7 @@ use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
 use crate::form::Form;
 use crate::held::PENDING;
+use crate::identity::{self, Identities, identified, identity};
 use crate::read_rows::{Samples, ScalarRead, Scalars};
 use crate::row_index::RowAxis;
 use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
@@ -83,6 +84,7 @@ impl ColumnHeader {
     fn parse(row: &HeaderRow) -> Result<ColumnHeader, TableError> {
         let mut parameters: Map<String, Json> = serde_json::from_str(&row.parameters).unwrap_or_default();
         parameters.remove("form");
+        parameters.remove(identity::KEY);
         Ok(ColumnHeader {
             htype: row.htype.clone().unwrap_or_default(),
             dtype: row.dtype.clone(),
@@ -100,10 +102,18 @@ impl Table {
         self.snapshot().tensor(name).is_some_and(|state| state.header.is_column())
     }
 
-    /// The columns, sorted by name.
-    pub fn columns(&self) -> Result<Vec<ColumnInfo>, TableError> {
+    /// The names of the columns, in the order in which they were added.
+    pub fn column_names(&self) -> Vec<String> {
         let columns = self.snapshot().tensors().filter(|(_, state)| state.header.is_column());
-        columns.map(|(name, _)| self.column(name)).collect()
+        let mut named: Vec<(String, &String)> =
+            columns.map(|(name, state)| (identity(name, &state.header), name)).collect();
+        named.sort_unstable();
+        named.into_iter().map(|(_, name)| name.clone()).collect()
+    }
+
+    /// The columns, in the order in which they were added.
+    pub fn columns(&self) -> Result<Vec<ColumnInfo>, TableError> {
+        self.column_names().iter().map(|name| self.column(name)).collect()
     }
 
     /// What is known of a column.
@@ -225,8 +235,12 @@ impl Table {
             true => Vec::new(),
             false => vec![(PENDING, change.append)],
         };
+        let mut identities = Identities::new(self.snapshot(), self.world());
+        let headers = change.headers.iter();
         let jobs = RowJobs {
-            headers: change.headers.iter().map(|(name, header)| (name.clone(), header.row())).collect(),
+            headers: headers
+                .map(|(name, header)| (name.clone(), identities.give(name, header.row())))
+                .collect(),
             writes: change.writes,
             axis,
         };
@@ -251,6 +265,51 @@ impl Table {
         committed
     }
 
+    /// Gives tensors other names (old and new ones), all at once, so that two can swap theirs. Stored bytes are copied.
+    pub async fn rename_all(
+        &mut self,
+        names: &[(String, String)],
+        options: &WriteOptions,
+    ) -> Result<u64, TableError> {
+        self.writable().await?;
+        let (mut copied, mut writes) = (Vec::new(), WriteSet::default());
+        for (from, to) in names {
+            check_name(to)?;
+            let moves_on = names.iter().any(|(old, _)| old == to);
+            if (self.contains(to) && !moves_on) || names.iter().filter(|(_, new)| new == to).count() > 1 {
+                return Err(TableError::NameTaken { name: to.clone() });
+            }
+            let state = self.snapshot().tensor(from).ok_or_else(|| self.no_such(from))?;
+            let id = identity(from, &state.header);
+            let header = identified((*state.header).clone(), &id);
+            if header.is_column() {
+                // A row that is deleted meanwhile must not come back under the new name.
+                let index = self.row_cache().column(self.store(), self.snapshot(), from).await?;
+                let runs = index.segments.iter().map(|segment| (segment.first_id, segment.count)).collect();
+                writes.tensors.push(Written { tensor: to.clone(), scope: Scope::of_rows(runs) });
+            }
+            for name in [from, to] {
+                writes.tensors.push(Written { tensor: name.clone(), scope: Scope::Whole });
+            }
+            let (name, new_name) = (from.clone(), to.clone());
+            copied.push(Copied { name, new_name, header: Some(header), only: None });
+        }
+        if copied.is_empty() {
+            return Ok(self.version());
+        }
+        let (store, world, cache, snapshot) = self.parts();
+        let files = copy_rows(store, world, cache, snapshot, &copied, options).await?;
+        let staged = Staged {
+            op: "RENAME",
+            files,
+            supersede: names.iter().map(|(from, _)| Supersede::Tensor(from.clone())).collect(),
+            writes,
+            detail: serde_json::json!({"tensors": names.iter().map(|(from, _)| from).collect::<Vec<_>>()}),
+            data_change: true,
+        };
+        self.commit(staged, options).await
+    }
+
     /// Gives a column another name. Stored bytes are copied.
     pub async fn rename_column(
         &mut self,
@@ -265,6 +324,8 @@ impl Table {
         }
         let header = self.snapshot().tensor(from).filter(|state| state.header.is_column());
         let header = header.map(|state| (*state.header).clone()).ok_or_else(|| self.no_such(from))?;
+        let id = identity(from, &header);
+        let header = identified(header, &id);
         let copied =
             [Copied { name: from.to_owned(), new_name: to.to_owned(), header: Some(header), only: None }];
         // A row that is deleted meanwhile must not come back under the new name.

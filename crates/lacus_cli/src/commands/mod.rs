@@ -38,8 +38,9 @@ mod tag;
 pub(crate) use explain::parse_bytes;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use lacus_dataset::Dataset;
+use lacus_dataset::{Dataset, SampleTypes};
 use lacus_exchange::Report;
 use lacus_history::{Record, Timeline};
 use lacus_io::{Store, World};
@@ -121,7 +122,11 @@ impl Context {
             Some(name) => Position::on(name),
             None => self.checkouts.get(store.url().as_str())?,
         };
-        Ok(Place { url: url.to_owned(), timeline: Timeline::new(store, World::real()), position })
+        Ok(Place {
+            url: url.to_owned(),
+            timeline: Timeline::new(store, World::real()).with_types(Arc::new(SampleTypes)),
+            position,
+        })
     }
 
     /// The state to read.

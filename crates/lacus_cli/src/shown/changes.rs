@@ -62,15 +62,18 @@ fn parts(numbers: &[(usize, &str)]) -> String {
 
 fn what(compared: &Compared, tensor: &TensorDifference) -> String {
     let name = tensor.name.as_str();
-    let mut said = match tensor.fate {
-        Fate::Kept => Vec::new(),
-        Fate::Added => vec![format!("added: {}", kind(&compared.after, name))],
-        Fate::Dropped => vec![format!("dropped: {}", kind(&compared.before, name))],
-        Fate::Retyped => match (kind(&compared.before, name), kind(&compared.after, name)) {
-            (was, is) if was == is => vec!["parameters changed".to_owned()],
-            (was, is) => vec![format!("{was} became {is}")],
-        },
-    };
+    let before = tensor.before().unwrap_or(name);
+    let mut said: Vec<String> = Vec::new();
+    said.extend(tensor.renamed_from.as_ref().map(|from| format!("renamed {from} -> {name}")));
+    match tensor.fate {
+        Fate::Kept => {}
+        Fate::Added => said.push(format!("added: {}", kind(&compared.after, name))),
+        Fate::Dropped => said.push(format!("dropped: {}", kind(&compared.before, name))),
+        Fate::Retyped => said.push(match (kind(&compared.before, before), kind(&compared.after, name)) {
+            (was, is) if was == is => "parameters changed".to_owned(),
+            (was, is) => format!("{was} became {is}"),
+        }),
+    }
     match &tensor.content {
         Content::Same => {}
         Content::Whole => said.push("content changed".to_owned()),
@@ -120,13 +123,16 @@ fn tensor_json(compared: &Compared, tensor: &TensorDifference) -> Json {
     let mut json = json!({
         "name": tensor.name, "column": tensor.is_column, "change": fate, "metadata": tensor.metadata,
     });
+    if let Some(from) = &tensor.renamed_from {
+        json["renamed_from"] = json!(from);
+    }
     match &tensor.content {
         Content::Same => {}
         Content::Whole => json["content"] = json!("whole"),
         Content::Chunks { changed } => {
             json["content"] = json!("chunks");
             let region = |coords: &Coords| {
-                let region = region(&compared.after, &compared.before, &tensor.name, coords);
+                let region = region(&compared.after, &compared.before, tensor, coords);
                 let region =
                     region.map(|axes| axes.iter().map(|(from, to)| json!([from, to])).collect::<Json>());
                 json!({"chunk": &coords[..], "region": region})
@@ -142,11 +148,16 @@ fn tensor_json(compared: &Compared, tensor: &TensorDifference) -> Json {
 }
 
 /// The elements of a chunk along each axis, in the larger of both states.
-pub(super) fn region(after: &Table, before: &Table, name: &str, coords: &Coords) -> Option<Vec<(u64, u64)>> {
-    let now = after.tensor(name).ok()?;
+pub(super) fn region(
+    after: &Table,
+    before: &Table,
+    tensor: &TensorDifference,
+    coords: &Coords,
+) -> Option<Vec<(u64, u64)>> {
+    let now = after.tensor(&tensor.name).ok()?;
     let chunk = now.header.chunk_shape()?.to_vec();
     let shape = now.header.shape.dims().to_vec();
-    let was = before.tensor(name).ok().map(|info| info.header.shape.dims().to_vec());
+    let was = before.tensor(tensor.before()?).ok().map(|info| info.header.shape.dims().to_vec());
     let mut axes = Vec::with_capacity(shape.len());
     for (axis, coord) in coords.iter().enumerate() {
         let from = u64::try_from(*coord).ok()?.checked_mul(*chunk.get(axis)?)?;

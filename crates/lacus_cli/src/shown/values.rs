@@ -31,29 +31,32 @@ pub(crate) async fn changed_values(compared: Compared, most: usize) -> Result<Ve
     let mut found = Vec::new();
     for tensor in difference.tensors.iter().filter(|t| matches!(t.fate, Fate::Kept | Fate::Retyped)) {
         let name = tensor.name.as_str();
+        let old = tensor.before().unwrap_or(name);
         match &tensor.content {
             Content::Same => {}
             Content::Whole => found.push(ValueChange {
                 tensor: name.to_owned(),
                 place: String::new(),
-                before: whole(before.table(), name).await?,
+                before: whole(before.table(), old).await?,
                 after: whole(after.table(), name).await?,
             }),
             Content::Chunks { changed } => {
                 for coords in changed.iter().take(most) {
-                    let Some(region) = region(after.table(), before.table(), name, coords) else { continue };
+                    let Some(region) = region(after.table(), before.table(), tensor, coords) else {
+                        continue;
+                    };
                     let axes: Vec<String> = region.iter().map(|(from, to)| format!("{from}:{to}")).collect();
                     found.push(ValueChange {
                         tensor: name.to_owned(),
                         place: format!("[{}]", axes.join(", ")),
-                        before: part(before.table(), name, &region).await?,
+                        before: part(before.table(), old, &region).await?,
                         after: part(after.table(), name, &region).await?,
                     });
                 }
             }
             Content::Samples { added, updated, cleared } => {
                 for id in updated.iter().chain(added).chain(cleared).take(most) {
-                    let (was, is) = (sample(&before, name, *id).await?, sample(&after, name, *id).await?);
+                    let (was, is) = (sample(&before, old, *id).await?, sample(&after, name, *id).await?);
                     let row = is.as_ref().or(was.as_ref()).map(|(row, _)| *row);
                     found.push(ValueChange {
                         tensor: name.to_owned(),

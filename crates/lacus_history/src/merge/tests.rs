@@ -6,7 +6,15 @@ use super::*;
 
 fn tensor(name: &str, fate: Fate, content: Content) -> TensorDifference {
     let is_column = name.starts_with('x');
-    TensorDifference { name: name.to_owned(), is_column, fate, metadata: false, content }
+    TensorDifference {
+        name: name.to_owned(),
+        renamed_from: None,
+        is_successor: false,
+        is_column,
+        fate,
+        metadata: false,
+        content,
+    }
 }
 
 fn samples(added: &[u64], updated: &[u64], cleared: &[u64]) -> Content {
@@ -28,7 +36,7 @@ fn check(
     conflicts: &[&str],
     expected: Graft,
 ) {
-    let sides = Sides { ours: &ours, theirs: &theirs, between: &between };
+    let sides = Sides::new(&ours, &theirs, &between);
     let plan = plan(&sides);
     let found: Vec<String> = plan.conflicts.iter().map(Conflict::to_string).collect();
     assert_eq!(found, conflicts);
@@ -49,9 +57,9 @@ fn the_same_sample_changed_twice() {
     check(case(), Choice::Ours, &conflicts, taken(&[3]));
     check(case(), Choice::Theirs, &conflicts, taken(&[2, 3]));
     let (ours, theirs, between) = case();
-    let sides = Sides { ours: &ours, theirs: &theirs, between: &between };
+    let sides = Sides::new(&ours, &theirs, &between);
     let planned = plan(&sides);
-    assert_eq!(planned.graft, taken(&[3]));
+    assert_eq!(planned.merged.graft, taken(&[3]));
     let stopped = resolve(&planned, &sides, |_| Choice::Stop).unwrap_err();
     assert_eq!((stopped.stopped.len(), stopped.without_union.len()), (1, 0));
     let no_union = resolve(&planned, &sides, |_| Choice::Union).unwrap_err();
@@ -236,7 +244,7 @@ fn a_column_added_twice_is_joined() {
     let conflicts = ["\"x\": added on both sides, differently"];
     check((ours.clone(), theirs.clone(), between), Choice::Union, &conflicts, expected);
     let between = of(vec![tensor("x", Fate::Kept, samples(&[2], &[3], &[]))]);
-    let sides = Sides { ours: &ours, theirs: &theirs, between: &between };
+    let sides = Sides::new(&ours, &theirs, &between);
     assert_eq!(resolve(&plan(&sides), &sides, |_| Choice::Union).unwrap_err().without_union.len(), 1);
 }
 
@@ -245,7 +253,7 @@ fn metadata_goes_with_headers_or_is_left_to_the_caller() {
     let meta = |fate, content| of(vec![TensorDifference { metadata: true, ..tensor("a", fate, content) }]);
     let plain = |fate, content| of(vec![tensor("a", fate, content)]);
     let run = |ours: &Difference, theirs: &Difference, between: &Difference, choice| {
-        let sides = Sides { ours, theirs, between };
+        let sides = Sides::new(ours, theirs, between);
         let plan = plan(&sides);
         let merged = resolve(&plan, &sides, |_| choice).unwrap();
         (plan.conflicts.len(), merged.graft.headers, merged.metadata)
@@ -264,7 +272,7 @@ fn metadata_goes_with_headers_or_is_left_to_the_caller() {
     assert_eq!(run(&retyped, &kept, &both, Choice::Stop), (0, vec![], set(MetadataFrom::Theirs)));
     assert_eq!(run(&kept, &retyped, &both, Choice::Stop), (0, a(), set(MetadataFrom::Ours)));
     let own = Difference { metadata: true, ..Difference::default() };
-    let sides = Sides { ours: &own, theirs: &own, between: &own };
+    let sides = Sides::new(&own, &own, &own);
     assert_eq!(plan(&sides).conflicts, [Conflict::Metadata { tensor: None }]);
     assert!(resolve(&plan(&sides), &sides, |_| Choice::Theirs).unwrap().graft.metadata);
     assert!(resolve(&plan(&sides), &sides, |_| Choice::Ours).unwrap().graft.is_empty());
@@ -362,7 +370,7 @@ fn diff(from: &State, to: &State) -> Difference {
             (Some(a), Some(b)) => (b.is_column, fate_of(a, b), a.meta != b.meta, content_of(from, a, to, b)),
         };
         if fate != Fate::Kept || metadata || content != Content::Same {
-            tensors.push(TensorDifference { name: name.to_owned(), is_column, fate, metadata, content });
+            tensors.push(TensorDifference { is_column, metadata, ..tensor(name, fate, content) });
         }
     }
     Difference {
@@ -501,6 +509,7 @@ fn about(conflict: &Conflict) -> About {
     match conflict {
         Conflict::Metadata { tensor } => About::Metadata(tensor.clone()),
         Conflict::Tensor { name, .. } => About::Tensor(name.clone()),
+        Conflict::Name { name, .. } => panic!("nothing is renamed here, and {name:?} is in conflict"),
         Conflict::Row { id, changed_in, .. } => About::Row(*id, *changed_in),
         Conflict::Sample { column, id } => About::Cell(column.clone(), *id),
         Conflict::Chunk { array, coords } => About::Cell(array.clone(), coords[0] as u64),
@@ -689,7 +698,7 @@ fn merges_do_what_a_model_does() {
         (0..1 + dice.below(12)).for_each(|_| random_change(&dice, &mut theirs));
         let (to_ours, to_theirs, to_each_other) =
             (diff(&base, &ours), diff(&base, &theirs), diff(&ours, &theirs));
-        let sides = Sides { ours: &to_ours, theirs: &to_theirs, between: &to_each_other };
+        let sides = Sides::new(&to_ours, &to_theirs, &to_each_other);
         let found = plan(&sides);
         let context = || format!("seed {seed}\nbase {base:?}\nours {ours:?}\ntheirs {theirs:?}\n{found:?}");
         for (prefer, choice) in [(Side::Ours, Choice::Ours), (Side::Theirs, Choice::Theirs)] {
@@ -709,7 +718,7 @@ fn merges_do_what_a_model_does() {
         apply(&ours, &theirs, &union.unwrap());
         let (o, t, x) =
             (shuffled(&dice, &to_ours), shuffled(&dice, &to_theirs), shuffled(&dice, &to_each_other));
-        let other = plan(&Sides { ours: &o, theirs: &t, between: &x });
+        let other = plan(&Sides::new(&o, &t, &x));
         assert_eq!(other, found, "{}", context());
         match found.conflicts.is_empty() {
             true => clean += 1,

@@ -64,6 +64,14 @@ impl Table {
         Ok(())
     }
 
+    /// A handle on what this one sees in which things can be tried out: a transaction is open in it, to be abandoned.
+    pub fn scratch(&self) -> Result<Table, TableError> {
+        let mut scratch = Table::over(self.store.clone(), self.world.clone(), self.snapshot.clone(), false);
+        scratch.home = self.home.clone();
+        scratch.begin()?;
+        Ok(scratch)
+    }
+
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()

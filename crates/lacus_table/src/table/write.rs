@@ -10,6 +10,7 @@ use crate::chunk_file::StagedFile;
 use crate::commit::{Staged, Supersede, header_of};
 use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
+use crate::identity::{Identities, identified, identity};
 use crate::read::read_all_sparse;
 use crate::region::{
     Overlay, RegionEncoder, expected_bytes, moved_edge, touched_chunks, with_first_dimension,
@@ -43,8 +44,9 @@ impl Table {
         }
         let total: u64 = items.iter().map(|i| value_bytes(&i.value)).sum();
         let (mut chunk_jobs, mut cell_jobs) = (Vec::new(), Vec::new());
+        let mut identities = Identities::new(&self.snapshot, &self.world);
         for (item, (header, converted)) in items.iter().zip(&chosen) {
-            let row = HeaderRow::new(header, item.metadata.as_ref());
+            let row = identities.give(&item.name, HeaderRow::new(header, item.metadata.as_ref()));
             let value = match converted {
                 Converted::Sparse(sparse) => Value::Sparse(sparse),
                 Converted::Dense(dense) => Value::Dense(dense.as_ref()),
@@ -107,6 +109,7 @@ impl Table {
         }
         let header = choose_zeros(dtype, &shape, wish).map_err(TableError::of_tensor(name))?;
         let row = HeaderRow::new(&header, metadata.as_ref());
+        let row = Identities::new(&self.snapshot, &self.world).give(name, row);
         let files = self.stage_headers(vec![(name.to_owned(), row)], options).await?;
         let staged = Staged {
             op: "CREATE ARRAY",
@@ -291,6 +294,7 @@ impl Table {
         }
         let metadata = header_of(&self.snapshot, name).and_then(|h| h.metadata);
         let row = HeaderRow { metadata, ..HeaderRow::new(&header, None) };
+        let row = Identities::new(&self.snapshot, &self.world).give(name, row);
         let files = self.rewrite_chunks(name, index, &header, Some(row), &changed, overlay, options).await?;
         let mut superseded = changed;
         superseded.extend(dropped);
@@ -324,6 +328,7 @@ impl Table {
         let header = Header { nnz: Some(tensor.nnz() as u64), ..header };
         let metadata = header_of(&self.snapshot, name).and_then(|h| h.metadata);
         let row = HeaderRow { metadata, ..HeaderRow::new(&header, None) };
+        let row = Identities::new(&self.snapshot, &self.world).give(name, row);
         let value_bytes = (tensor.coords().len() + tensor.values().len()) as u64;
         let meter = Meter::new(options, value_bytes);
         let files = if matches!(header.layout, Layout::Coordinates) {
@@ -395,8 +400,9 @@ impl Table {
         if self.contains(to) {
             return Err(TableError::NameTaken { name: to.to_owned() });
         }
-        let copied =
-            Copied { name: from.to_owned(), new_name: to.to_owned(), header: Some(header), only: None };
+        let id = identity(from, &header);
+        let header = Some(identified(header, &id));
+        let copied = Copied { name: from.to_owned(), new_name: to.to_owned(), header, only: None };
         let files =
             copy_rows(&self.store, &self.world, &self.cache, &self.snapshot, &[copied], options).await?;
         let staged = Staged {

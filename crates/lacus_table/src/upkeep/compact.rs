@@ -5,6 +5,8 @@ use serde_json::json;
 use crate::commit::{Staged, Supersede};
 use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
+use crate::identity::{identified, identity};
+use crate::schema::DATASET_ROW;
 use crate::snapshot::{FileEntry, FileKind};
 use crate::stage::{FILE_BYTES, WriteOptions};
 use crate::table::Table;
@@ -70,7 +72,13 @@ impl Table {
                 header: None,
                 only: Some(paths.clone()),
             });
-            copied.header = copied.header.take().or_else(|| held.header.clone());
+            // Headers of versions without ids get theirs written out.
+            let header = || {
+                let header = held.header.clone().filter(|_| held.name != DATASET_ROW)?;
+                let id = identity(&held.name, &header);
+                Some(identified(header, &id))
+            };
+            copied.header = copied.header.take().or_else(header).or_else(|| held.header.clone());
         }
         let tensors: Vec<Copied> = tensors.into_values().collect();
         let files = copy_rows(store, world, cache, snapshot, &tensors, options).await?;
