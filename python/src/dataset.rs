@@ -137,6 +137,19 @@ impl Dataset {
         Ok((infos?, count))
     }
 
+    /// Bytes that its arrays and columns take in the files of this version.
+    #[getter]
+    fn stored_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let found: Outcome<u64> = self.handle.peek(py, |table| {
+            let of = |name: &String| match table.is_column(name) {
+                true => table.column(name).map(|column| column.stored_bytes),
+                false => table.tensor(name).map(|tensor| tensor.stored_bytes),
+            };
+            table.names().iter().map(of).sum()
+        })?;
+        checked(py, found)
+    }
+
     /// Its rows and columns.
     fn rows(&self) -> Rows {
         Rows::new(Arc::clone(&self.handle))
