@@ -24,6 +24,7 @@ use crate::chunk_file::StagedFile;
 use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
+use crate::foreign_rows::is_in_the_way;
 use crate::held::PENDING;
 use crate::log::{Action, Add, LogState, Remove, entry_path, parse_entry, render_entry};
 use crate::log_checkpoint::{self, CHECKPOINT_EVERY};
@@ -363,7 +364,11 @@ impl Committer<'_> {
             .map(|held| held.bytes)
             .sum();
         let brings_vectors = staged.files.iter().any(|f| f.vector.is_some());
-        let use_vectors = snapshot.deletion_vectors || brings_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        // Rows that nothing here could copy stay in the file they are in.
+        let in_the_way =
+            changes.values().flat_map(|change| &change.held).any(|held| is_in_the_way(snapshot, held));
+        let use_vectors =
+            snapshot.deletion_vectors || brings_vectors || in_the_way || to_rewrite > MAX_REWRITE_BYTES;
         if brings_vectors {
             enable_vectors(snapshot, &mut actions);
         }
@@ -446,6 +451,7 @@ impl Committer<'_> {
                     let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
                     let held = change.held.remove(at);
                     change.dead.extend(held.header.iter().map(|h| h.row));
+                    change.dead.extend(&held.more_headers);
                     for &(first, count) in &held.rows {
                         change.dead.insert_range(first..first + count);
                     }
@@ -453,13 +459,15 @@ impl Committer<'_> {
             }
             Supersede::Header(name) => {
                 let Some(state) = snapshot.state(name) else { return Ok(()) };
-                let holder = state.files.iter().find(|f| f.held(name).is_some_and(|h| h.header.is_some()));
-                let Some(entry) = holder else { return Ok(()) };
-                let change = FileChange::of(changes, entry);
-                if let Some(at) = change.held.iter().position(|h| h.name == *name) {
-                    let header = change.held[at].header.take();
-                    change.dead.extend(header.iter().map(|h| h.row));
-                    if change.held[at].rows.is_empty() {
+                // Only another writer can have left several.
+                let holders = state.files.iter().filter(|f| f.held(name).is_some_and(|h| h.header.is_some()));
+                for entry in holders {
+                    let change = FileChange::of(changes, entry);
+                    let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
+                    let held = &mut change.held[at];
+                    change.dead.extend(held.header.take().iter().map(|h| h.row));
+                    change.dead.extend(std::mem::take(&mut held.more_headers));
+                    if held.rows.is_empty() {
                         change.held.remove(at);
                     }
                 }
@@ -741,7 +749,8 @@ fn kill(index: &ColumnIndex, ids: &[u64], changes: &mut BTreeMap<String, FileCha
             // A share of the bytes goes with each row: what exactly is not worth reading the file for.
             held.bytes -= (u128::from(held.bytes) * u128::from(dead) / u128::from(live)) as u64;
         } else if held.header.is_some() {
-            *held = Held { header: held.header.take(), ..Held::new(&index.name) };
+            let more_headers = std::mem::take(&mut held.more_headers);
+            *held = Held { header: held.header.take(), more_headers, ..Held::new(&index.name) };
         } else {
             change.held.remove(at);
         }

@@ -41,6 +41,7 @@ mod log_checkpoint;
 mod replay;
 mod snapshot;
 mod held;
+mod foreign_rows;
 mod page;
 mod fetched;
 mod checks;
