@@ -52,9 +52,9 @@ def _check(ds: lacus.Dataset, state: str) -> None:
     assert ds["grid"].metadata == {"of": "grid"}
 
 
-def _revisions(ds: lacus.Dataset, directory: str = "") -> set[int]:
-    """The revisions of the data files of the newest version, by the log."""
-    log = sorted((Path(ds.url) / directory / "_delta_log").glob("*[0-9].json"))
+def _files(ds: lacus.Dataset) -> dict[str, int]:
+    """The data files of main's newest version with their revisions, by the log."""
+    log = sorted((Path(ds.url) / "_delta_log").glob("*[0-9].json"))
     files: dict[str, int] = {}
     for entry in log:
         for line in entry.read_text().splitlines():
@@ -63,7 +63,20 @@ def _revisions(ds: lacus.Dataset, directory: str = "") -> set[int]:
                 files[action["add"]["path"]] = json.loads(action["add"]["tags"]["lacus"]).get("revision", 1)
             elif "remove" in action:
                 files.pop(action["remove"]["path"], None)
-    return set(files.values())
+    return files
+
+
+def _is_misread(path: Path) -> bool:
+    """Whether Spark 4.0 misses a row group of a file, or refuses it: the rule of parquet-mr, and an encoding."""
+    metadata = pytest.importorskip("pyarrow.parquet").read_metadata(path)
+    for group in (metadata.row_group(i) for i in range(metadata.num_row_groups)):
+        columns = [group.column(i) for i in range(group.num_columns)]
+        first = columns[0]
+        start = min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
+        middle = start + sum(column.total_compressed_size for column in columns) // 2
+        if middle >= path.stat().st_size or any("BYTE_STREAM_SPLIT" in column.encodings for column in columns):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -76,14 +89,16 @@ def test_check_names_what_is_old_and_compact_brings_it_up_to_date(old: str) -> N
     report = ds.check()
     assert report.healthy, report
     assert any("old layout" in problem and "compact" in problem for _, problem in report.notes), report
-    assert _revisions(ds) == {1}
+    assert set(_files(ds).values()) == {1}
+    assert any(_is_misread(Path(old, path)) for path in _files(ds))
     for branch in ("main", "other"):
         ds.checkout(branch)
         assert ds.compact().files_before > 0
     report = ds.check()
     assert report.healthy and report.notes == []
     ds.checkout("main")
-    assert 1 not in _revisions(ds)
+    assert 1 not in _files(ds).values()
+    assert not any(_is_misread(Path(old, path)) for path in _files(ds))
     for state, how in STATES.items():
         _check(lacus.open(old, **how), state)
     # The version before is still there, in its old files.
