@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::rows_do_what_a_model_does::{FORMS, header, random_cell, write};
 use crate::support::{Place, layout, put, random_tensor, slice};
 
-/// What Spark 4.0's vectorised reader and Trino decode.
+/// What Spark 4.0's vectorised reader decodes.
 const READ_BY_ALL: [Encoding; 7] = [
     Encoding::PLAIN,
     Encoding::RLE,
