@@ -272,6 +272,11 @@ impl Column {
         Column { htype: HType { sequence: false, ..self.htype }, ..self.clone() }
     }
 
+    /// The same column for elements of another dtype that its type may have.
+    pub(crate) fn of_dtype(&self, dtype: DType) -> Column {
+        Column { dtype: Some(dtype), ..self.clone() }
+    }
+
     pub(crate) fn rules(&self) -> &'static Rules {
         rules(self.htype.base)
     }
