@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 
 use crate::cell::Cell;
 use crate::error::ExchangeError;
-use crate::folder::{entries, label_column, media_column_of};
+use crate::folder::{entries, label_column, media_column};
 use crate::importer::{Feed, NewColumn, import};
 use crate::names::column_names;
 use crate::options::{ImportOptions, Report};
@@ -212,8 +212,8 @@ fn foreign(field: &Field, column: Option<&ArrayRef>) -> Result<(ColumnSpec, Take
             return Err("its first rows have no value that says what it holds".to_owned());
         };
         match lacus_media::sniff(&first).map(Format::family) {
-            Some(family) => Ok(media_column_of("", family, Some(&first)).spec),
-            None => Err("its bytes are of no known media format".to_owned()),
+            Some(family) => Ok(media_column("", family).spec),
+            None => Ok(typed("bytes")),
         }
     };
     Ok(match field.data_type() {
