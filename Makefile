@@ -34,7 +34,7 @@ help: ## this list
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: tools format lint build s3 torch test-rust stubs test-python ## all that CI runs: format, lints, Rust and Python tests
+test: tools format lint build s3 torch spark test-rust stubs test-python ## all that CI runs: format, lints, Rust and Python tests
 
 .PHONY: tools
 tools:
@@ -120,12 +120,16 @@ bench: wheel .venv-bench/.made ## against the peers, on a release wheel; results
 torch: .venv/.made
 	@scripts/setup-torch
 
+.PHONY: spark
+spark: .venv/.made
+	@scripts/setup-spark
+
 .PHONY: clean
-clean: ## removes what was built; MinIO stays in .cache
+clean: ## removes what was built; MinIO and Spark stay in .cache
 	cargo clean --quiet
 	rm -rf .venv .venv-bench .cache/wheels .cache/s3.env $(NATIVE) python/.pytest_cache
 	find python bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: clean-all
-clean-all: clean ## and MinIO too
+clean-all: clean ## and MinIO and Spark too
 	rm -rf .cache

@@ -27,7 +27,10 @@ def bits(value: Any, what: str) -> tuple[Array, str]:
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        try:
+            tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        except (RuntimeError, NotImplementedError) as error:
+            raise InvalidError(f"{what}: cannot take a torch tensor on the device {value.device}: {error}") from error
         if tensor.dtype == torch.bfloat16:
             return tensor.view(torch.int16).numpy().view(np.uint16), "bfloat16"
         value = tensor
@@ -46,7 +49,7 @@ def _asarray(value: Any, what: str) -> Array:
     has_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
     try:
         return np.from_dlpack(value) if has_dlpack else np.asarray(value)
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+    except (TypeError, ValueError, BufferError, RuntimeError, NotImplementedError) as error:
         raise InvalidError(f"{what}: a {type(value).__name__} cannot be made an array: {error}") from error
 
 

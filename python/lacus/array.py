@@ -13,6 +13,7 @@ from . import _forms as forms
 from ._arrays import Array
 from ._display import tensor_html
 from ._expression import Node
+from ._guard import guarded
 from ._native import Sparse
 from ._numpy import call_function, call_ufunc, dot
 from ._program import Given, Stored, ordered, shown, written
@@ -131,6 +132,7 @@ class LazyArray:
         )
         return found
 
+    @guarded
     def store(
         self,
         dataset: Dataset,

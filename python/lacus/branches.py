@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._guard import guard
 from .commit import Commit, when
 from .errors import InvalidError, NotFoundError
 
@@ -50,6 +51,7 @@ class BranchInfo:
         return f"<lacus.BranchInfo {star}{self.name!r} {head}{against}{draft}>"
 
 
+@guard
 class Branches(Mapping[str, BranchInfo]):
     """The branches of a dataset: names, and where they stand. Got by ``ds.branches``; it is looked up anew each time.
 
@@ -121,6 +123,7 @@ class Branches(Mapping[str, BranchInfo]):
         return "\n".join(["<lacus.Branches>", *(f"  {info!r}" for info in self._found().values())])
 
 
+@guard
 class Tags(Mapping[str, str]):
     """The tags of a dataset: names, and the ids of their commits. Got by ``ds.tags``; made by ``ds.tag(name)``."""
 

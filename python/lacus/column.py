@@ -12,6 +12,7 @@ import numpy as np
 from . import _dtypes
 from ._arrays import Array
 from ._display import size_text
+from ._guard import guard
 from ._native import ColumnInfo
 from ._values import columnar
 from .errors import InvalidError, OutOfBoundsError
@@ -27,6 +28,7 @@ __all__ = ["Column"]
 ROWS_AT_ONCE = 256
 
 
+@guard
 class Column:
     """A column of a dataset, got by ``ds[name]``. Nothing is read until it is sliced.
 

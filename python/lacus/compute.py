@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from . import _native
 from ._arrays import Array
 from ._display import size_text
+from ._guard import guarded
 from ._native import Sparse
 from ._program import Given, Stored, written
 from .array import array
@@ -60,6 +61,7 @@ class Progress:
         return self.operations / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
 
+@guarded
 def run(
     program: str,
     data: Dataset | None = None,

@@ -13,6 +13,7 @@ import numpy as np
 from . import _dtypes, _native
 from ._arrays import sizes
 from ._display import SHOWN, columns_text, dataset_html, dataset_text, size_text
+from ._guard import guard, guarded
 from ._native import Dataset as NativeDataset
 from ._native import History as NativeHistory
 from ._native import Rows as NativeRows
@@ -47,6 +48,7 @@ Url: TypeAlias = "str | os.PathLike[str]"
 StorageOptions: TypeAlias = Mapping[str, Any]
 
 
+@guarded
 def create(url: Url, *, storage_options: StorageOptions | None = None) -> Dataset:
     """Makes an empty dataset.
 
@@ -61,6 +63,7 @@ def create(url: Url, *, storage_options: StorageOptions | None = None) -> Datase
     return Dataset._of(NativeDataset.create(_absolute(url), _options(storage_options)))
 
 
+@guarded
 def open(
     url: Url,
     *,
@@ -94,11 +97,13 @@ def open(
     return Dataset._of(NativeDataset.open(_absolute(url), _options(storage_options), branch, moment(at), read_only))
 
 
+@guarded
 def exists(url: Url, *, storage_options: StorageOptions | None = None) -> bool:
     """Whether there is a dataset at a URL."""
     return _native.exists(_absolute(url), _options(storage_options))
 
 
+@guarded
 def delete(url: Url, *, storage_options: StorageOptions | None = None) -> None:
     """Removes a dataset with all its versions, for good.
 
@@ -118,6 +123,8 @@ class CompactReport:
     bytes_after: int
     #: The version it made; the one there was when there was nothing to do.
     version: int
+    #: Files left as they are because they hold rows of other writers that belong to no tensor; ``check`` names these.
+    files_kept: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +168,7 @@ class Summary:
         return columns_text(self)
 
 
+@guard
 class Dataset(Historic):
     """Columns of samples that share rows, and named arrays, at a URL. Got by :func:`lacus.create` or
     :func:`lacus.open`.
@@ -653,7 +661,8 @@ class Dataset(Historic):
         ]
 
     def compact(self, *, durable: bool = False) -> CompactReport:
-        """Joins small files and drops replaced rows from them. Nothing that is stored changes."""
+        """Joins small files, drops replaced rows from them, and writes files of older versions of Lacus the way they are written
+        today. Nothing that is stored changes."""
         return CompactReport(*self._native.compact(durable))
 
     # The rest.
@@ -665,7 +674,7 @@ class Dataset(Historic):
             rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
             # Tensors that are no columns are named only where there are some.
             tensors = f"{rows}, {columns}{f', {tensors}' if count else ''}"
-        stored = f", {size_text(sum(info.stored_bytes for info in infos))}" if 0 < count == len(infos) else ""
+        stored = f", {size_text(self._native.stored_bytes)}" if names or count else ""
         mode = ", read-only" if self.read_only else ""
         branch = "" if self.branch in (None, "main") else f" of branch {self.branch!r}"
         return f"<lacus.Dataset version {self.version}{branch}, {tensors}{stored}{mode} at {self.url}>"

@@ -9,9 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ._display import size_text
+from ._guard import guarded
 from ._native import Exchange
 from .errors import InvalidError
 
@@ -29,8 +28,8 @@ __all__ = [
     "from_webdataset",
 ]
 
-#: Rows of a table in memory that are appended at a time.
-_ROWS_AT_ONCE = 10_000
+#: Rows of a Hugging Face dataset that are read at a time: few, since each may be a picture.
+_ROWS_AT_ONCE = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +82,7 @@ def import_into(
     """See :meth:`Dataset.import_from`."""
     bar = _Bar(progress)
     pictures = None if images is None else os.fspath(images)
-    options = (on_error, append, prefix, split_column, pictures, delimiter, durable)
+    options = (on_error, append, prefix, split_column, pictures, _one_character(delimiter), durable)
     try:
         path = os.path.expanduser(os.fspath(source))
         found = Exchange(ds._rows).import_from(kind, path, options, bar if bar.shown else None)
@@ -107,10 +106,17 @@ def export_from(
     try:
         path = os.path.expanduser(os.fspath(dest))
         wanted = None if columns is None else list(columns)
-        found = Exchange(ds._rows).export_to(kind, path, wanted, on_error, delimiter, bar if bar.shown else None)
+        separator = _one_character(delimiter)
+        found = Exchange(ds._rows).export_to(kind, path, wanted, on_error, separator, bar if bar.shown else None)
     finally:
         bar.close()
     return ExchangeReport(*found)
+
+
+def _one_character(delimiter: str | None) -> str | None:
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise InvalidError(f"delimiter: expected one character, found {delimiter!r}")
+    return delimiter
 
 
 def _made(
@@ -128,6 +134,7 @@ def _made(
     return ds
 
 
+@guarded
 def from_folder(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -142,6 +149,7 @@ def from_folder(
     return _made("folder", path, url, storage_options, options)
 
 
+@guarded
 def from_coco(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -149,6 +157,7 @@ def from_coco(
     return _made("coco", path, url, storage_options, options)
 
 
+@guarded
 def from_csv(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -156,6 +165,7 @@ def from_csv(
     return _made("csv", path, url, storage_options, options)
 
 
+@guarded
 def from_parquet(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -163,6 +173,7 @@ def from_parquet(
     return _made("parquet", path, url, storage_options, options)
 
 
+@guarded
 def from_webdataset(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -170,6 +181,7 @@ def from_webdataset(
     return _made("webdataset", path, url, storage_options, options)
 
 
+@guarded
 def from_safetensors(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
@@ -177,149 +189,110 @@ def from_safetensors(
     return _made("safetensors", path, url, storage_options, options)
 
 
-def from_table(table: Any, url: Url, *, storage_options: StorageOptions | None = None) -> Dataset:
-    """A dataset from a table in memory: pandas, polars, an Arrow table, or a Hugging Face ``datasets.Dataset``.
+@guarded
+def from_table(table: Any, url: Url, *, storage_options: StorageOptions | None = None, **options: Any) -> Dataset:
+    """A dataset from a table in memory: pandas, polars, an Arrow table or reader, anything else with
+    ``__arrow_c_stream__``, or a Hugging Face ``datasets.Dataset``.
 
-    Numbers and booleans become columns of numbers, texts columns of text, pictures (of Hugging Face, or bytes) columns of
-    images, classes keep their names, lists of numbers become arrays, anything else JSON. Missing values stay missing.
+    Every type becomes the same column as in :func:`from_parquet`: numbers and booleans columns of numbers, texts columns of
+    text, decimals, dates and times exact texts, lists of numbers arrays, bytes of pictures or sound media, classes keep their
+    names, structs and maps JSON. Missing values stay missing. See the table of types in ``docs/columns.md``.
+
+    Args:
+        table: the table.
+        url: where the dataset is made.
+        storage_options: options of its store.
+        options: ``on_error="raise"|"skip"``, ``prefix``, ``durable``, ``progress``, as in :meth:`Dataset.import_from`.
     """
     from .dataset import create, delete
 
-    columns, count, batches = _columns_of(table)
+    stream = _stream_of(table)
     ds = create(url, storage_options=storage_options)
     try:
-        for name, spec in columns.items():
-            ds.add_column(name, **spec)
-        for batch in batches(_ROWS_AT_ONCE):
-            ds.extend(batch)
+        _import_table(ds, stream, **options)
     except BaseException:
         delete(url, storage_options=storage_options)
         raise
-    if len(ds) != count:
-        raise InvalidError(f"{count} rows were expected, {len(ds)} came")
     return ds
 
 
-def _columns_of(table: Any) -> tuple[dict[str, dict[str, Any]], int, Any]:
-    """Names and types of columns, how many rows, and a function that gives batches of them."""
-    module = type(table).__module__.split(".")[0]
-    if module == "datasets" and hasattr(table, "features"):
-        return _hugging_face(table)
-    if module in ("pandas", "polars") or hasattr(table, "to_arrow") or hasattr(table, "__arrow_c_stream__"):
-        pass
-    elif module != "pyarrow":
-        raise InvalidError(
-            f"from_table takes pandas, polars and Arrow tables and Hugging Face datasets, not {type(table).__name__}"
-        )
+def _import_table(
+    ds: Dataset,
+    stream: Any,
+    *,
+    on_error: str = "raise",
+    prefix: str | None = None,
+    durable: bool = False,
+    progress: bool | None = None,
+) -> ExchangeReport:
+    bar = _Bar(progress)
+    options = (on_error, False, prefix, None, None, None, durable)
     try:
-        import pyarrow as pa
+        found = Exchange(ds._rows).import_table(stream, options, bar if bar.shown else None)
+    finally:
+        bar.close()
+    return ExchangeReport(*found)
+
+
+def _stream_of(table: Any) -> Any:
+    """The table as an Arrow C stream."""
+    module = type(table).__module__.split(".")[0]
+    kind = type(table).__name__
+    try:
+        if module == "datasets" and hasattr(table, "features"):
+            table = _hugging_face(table)
+        elif module == "pandas":
+            table = _pyarrow("pandas").Table.from_pandas(table, preserve_index=False)
+        elif not hasattr(table, "__arrow_c_stream__"):
+            if not hasattr(table, "to_arrow"):
+                raise InvalidError(
+                    "from_table takes pandas, polars and Arrow tables and Hugging Face datasets, not "
+                    f"{kind}: a dict of lists becomes a table with pyarrow.table(…) or polars.DataFrame(…)"
+                )
+            table = table.to_arrow()
+        return table.__arrow_c_stream__()
+    except InvalidError:
+        raise
+    except Exception as error:
+        raise InvalidError(
+            f"from_table: the {kind} cannot be made an Arrow table: {type(error).__name__}: {error}; give every column "
+            "one type, or drop those without"
+        ) from error
+
+
+def _pyarrow(for_what: str) -> Any:
+    try:
+        import pyarrow
     except ImportError as error:
-        raise InvalidError("from_table needs pyarrow for tables: pip install pyarrow") from error
-    if module == "pandas":
-        table = pa.Table.from_pandas(table, preserve_index=False)
-    elif module == "polars":
-        table = table.to_arrow()
-    elif not isinstance(table, pa.Table):
-        table = pa.table(table)
-    columns = {field.name: _arrow_spec(pa, field, table.column(field.name)) for field in table.schema}
-
-    def batches(rows: int) -> Any:
-        for start in range(0, table.num_rows, rows):
-            part = table.slice(start, rows)
-            yield {
-                name: [_fitting(value, spec) for value in part.column(name).to_pylist()]
-                for name, spec in columns.items()
-            }
-
-    return columns, table.num_rows, batches
+        raise InvalidError(f"from_table needs pyarrow for {for_what}: pip install pyarrow") from error
+    return pyarrow
 
 
-def _arrow_spec(pa: Any, field: Any, column: Any) -> dict[str, Any]:
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return {"dtype": np.dtype(kind.to_pandas_dtype()).name, "shape": ()}
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or getattr(pa.types, "is_string_view", bool)(kind):
-        return {"htype": "text"}
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return {"htype": "image"}
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if is_list and (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)):
-        size = kind.list_size if pa.types.is_fixed_size_list(kind) else None
-        return {"dtype": np.dtype(kind.value_type.to_pandas_dtype()).name, "shape": (size,)}
-    return {"htype": "json"}
+def _hugging_face(table: Any) -> Any:
+    """A reader of a Hugging Face dataset: its rows in its order, with what it knows of its columns."""
+    pa = _pyarrow("Hugging Face datasets")
+    schema = table.features.arrow_schema
+
+    def batches() -> Any:
+        for part in table.with_format("arrow").iter(batch_size=_ROWS_AT_ONCE):
+            for batch in pa.Table.from_arrays(part.columns, schema=schema).to_batches():
+                columns = [_embedded(pa, name, column) for name, column in zip(schema.names, batch.columns, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _fitting(value: Any, spec: dict[str, Any]) -> Any:
-    """A value of a table as its column takes it."""
-    if value is None:
-        return None
-    if "dtype" in spec:
-        return np.asarray(value, dtype=spec["dtype"])
-    if spec["htype"] == "json":
-        return _plain(value)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def _hugging_face(table: Any) -> tuple[dict[str, dict[str, Any]], int, Any]:
-    columns: dict[str, dict[str, Any]] = {}
-    for name, feature in table.features.items():
-        kind = type(feature).__name__
-        if kind == "ClassLabel":
-            columns[name] = {"htype": "class_label", "class_names": list(feature.names)}
-        elif kind == "Image":
-            columns[name] = {"htype": "image"}
-        elif kind == "Audio":
-            columns[name] = {"htype": "audio"}
-        elif kind == "Value" and feature.dtype in ("string", "large_string"):
-            columns[name] = {"htype": "text"}
-        elif kind == "Value" and feature.dtype in ("bool", *(n for n in _NUMBERS)):
-            columns[name] = {"dtype": feature.dtype, "shape": ()}
-        else:
-            columns[name] = {"htype": "json"}
-    raw = table
-    for name, spec in columns.items():
-        if spec.get("htype") in ("image", "audio"):
-            raw = raw.cast_column(name, type(table.features[name])(decode=False))
-
-    def media(value: Any) -> Any:
-        if value is None:
-            return None
-        data = value.get("bytes")
-        if data is None:
-            with open(value["path"], "rb") as file:
-                data = file.read()
-        return data
-
-    def batches(rows: int) -> Any:
-        for start in range(0, len(raw), rows):
-            part = raw[start : start + rows]
-            yield {
-                name: [
-                    media(value) if spec.get("htype") in ("image", "audio") else _fitting_plain(value, spec)
-                    for value in part[name]
-                ]
-                for name, spec in columns.items()
-            }
-
-    return columns, len(raw), batches
-
-
-_NUMBERS = (
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
-)
-
-
-def _fitting_plain(value: Any, spec: dict[str, Any]) -> Any:
-    if spec.get("htype") == "class_label":
-        return None if value is None or int(value) < 0 else int(value)
-    return _fitting(value, spec)
+def _embedded(pa: Any, name: str, column: Any) -> Any:
+    """Files that are known by their path only, with their bytes: Hugging Face reads them when they are asked for."""
+    kind = column.type
+    if not pa.types.is_struct(kind) or {field.name for field in kind} != {"bytes", "path"}:
+        return column
+    found = column.to_pylist()
+    for row, file in enumerate(found):
+        if file is not None and file["bytes"] is None and file["path"] is not None:
+            try:
+                with open(file["path"], "rb") as opened:
+                    file["bytes"] = opened.read()
+            except OSError as error:
+                raise InvalidError(f"column {name!r}, row {row} of its batch: {file['path']}: {error.strerror}") from error
+    return pa.array(found, type=kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._guard import guard
 from ._values import by_name
 from .errors import InvalidError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Group"]
 
 
+@guard
 class Group:
     """Tensors under a common name, got by ``ds.group("train")``: ``group["images"]`` is ``ds["train/images"]``."""
 

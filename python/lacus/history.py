@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ._guard import guard
 from ._native import Dataset as NativeDataset
 from ._native import History as NativeHistory
 from .branches import Branches, Tags, ref_name, revision
@@ -137,6 +138,7 @@ def entry(found: Mapping[str, Any]) -> HistoryEntry:
     return HistoryEntry(time=when(facts.pop("time_millis")), **{**facts, "detail": facts["detail"] or {}})
 
 
+@guard
 class Historic:
     """What a :class:`Dataset` has of history."""
 
@@ -453,7 +455,7 @@ class Historic:
             repair: puts right what can be put right without guessing.
         """
         found = json.loads(self._history.check(repair))
-        for key in ("damage", "repaired"):
+        for key in ("damage", "repaired", "notes"):
             found[key] = [tuple(each) for each in found[key]]
         return CheckReport(**found)
 

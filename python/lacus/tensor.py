@@ -11,6 +11,7 @@ import numpy as np
 from . import _dtypes
 from ._arrays import Array, cast, sizes
 from ._display import size_text, tensor_html
+from ._guard import guard
 from ._native import Sparse
 from ._native import Tensor as NativeTensor
 from ._native import TensorInfo
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Tensor"]
 
 
+@guard
 class Tensor:
     """A tensor of a dataset, got by ``ds[name]``. Nothing is read until it is sliced.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import concurrent.futures
+import concurrent.futures.process
 import contextlib
 import dataclasses
 import os
@@ -213,20 +214,40 @@ def _results(
     else:
         pool = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="lacus-map")
     waiting: collections.deque[tuple[range, concurrent.futures.Future[Any]]] = collections.deque()
+
+    def first() -> Iterator[tuple[int, bool, Any]]:
+        some, future = waiting.popleft()
+        try:
+            results = future.result()
+        except concurrent.futures.process.BrokenProcessPool as error:
+            raise _worker_died(some, error) from error
+        return told(some, results)
+
     try:
         for some in batches:
-            if processes:
-                waiting.append((some, pool.submit(_call_elsewhere, fn, rows_of(some))))
-            else:
-                waiting.append((some, pool.submit(read_and_call, some)))
+            try:
+                if processes:
+                    waiting.append((some, pool.submit(_call_elsewhere, fn, rows_of(some))))
+                else:
+                    waiting.append((some, pool.submit(read_and_call, some)))
+            except concurrent.futures.process.BrokenProcessPool as error:
+                # Of those under way, the oldest is the first whose results are not there.
+                raise _worker_died(waiting[0][0] if waiting else some, error) from error
             if len(waiting) >= 2 * workers:
-                done, future = waiting.popleft()
-                yield from told(done, future.result())
+                yield from first()
         while waiting:
-            done, future = waiting.popleft()
-            yield from told(done, future.result())
+            yield from first()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _worker_died(some: range, error: Exception) -> InvalidError:
+    """A process of a map ended without a result. Which of the rows under way it was at is not known."""
+    return InvalidError(
+        f"map: a worker process died, at or after row {some.start}: it crashed, was killed (out of memory?), or called "
+        "os._exit; or the script starts the map outside of `if __name__ == \"__main__\":`. Try workers=1, or "
+        f"processes=False, to see where ({error})"
+    )
 
 
 class _InPlace:

@@ -90,6 +90,8 @@ class CheckReport:
     damage: list[tuple[str, str]]
     #: What was repaired, or with ``repair=True`` would be.
     repaired: list[tuple[str, str]]
+    #: What is no damage, and worth knowing: files that were written in an older way, versions that other programs made.
+    notes: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def healthy(self) -> bool:
@@ -104,4 +106,5 @@ class CheckReport:
         ]
         lines += [f"  damaged: {what}: {problem}" for what, problem in self.damage]
         lines += [f"  repaired: {what}: {problem}" for what, problem in self.repaired]
+        lines += [f"  note: {what}: {problem}" for what, problem in self.notes]
         return "\n".join(lines)

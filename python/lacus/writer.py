@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._guard import guard
 from ._values import by_name, listed
 from .errors import InvalidError, LacusError
 from .sample import Sample
@@ -42,6 +43,7 @@ def parse_size(text: str | int, what: str) -> int:
     return size
 
 
+@guard
 class Writer:
     """Gathers rows and writes them when they fill a buffer, and at the end. Got by ``ds.writer()``.
 

@@ -1,4 +1,4 @@
-//! numpy's memory as tensors and tensors as numpy's memory, neither copied. All `unsafe` of this crate is here.
+//! numpy's memory as tensors and tensors as numpy's memory, neither copied. All `unsafe` of this crate is here and in `stream`.
 
 use std::ffi::c_int;
 

@@ -137,6 +137,19 @@ impl Dataset {
         Ok((infos?, count))
     }
 
+    /// Bytes that its arrays and columns take in the files of this version.
+    #[getter]
+    fn stored_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let found: Outcome<u64> = self.handle.peek(py, |table| {
+            let of = |name: &String| match table.is_column(name) {
+                true => table.column(name).map(|column| column.stored_bytes),
+                false => table.tensor(name).map(|tensor| tensor.stored_bytes),
+            };
+            table.names().iter().map(of).sum()
+        })?;
+        checked(py, found)
+    }
+
     /// Its rows and columns.
     fn rows(&self) -> Rows {
         Rows::new(Arc::clone(&self.handle))
@@ -232,12 +245,14 @@ impl Dataset {
     }
 
     /// Files before and after, bytes before and after, the version it made.
-    fn compact(&self, py: Python<'_>, durable: bool) -> PyResult<(usize, usize, u64, u64, u64)> {
+    fn compact(&self, py: Python<'_>, durable: bool) -> PyResult<(usize, usize, u64, u64, u64, usize)> {
         let report = self
             .handle
             .write(py, durable, async |table: &mut Table, options: &_| table.compact(options).await)?;
         let report = checked(py, report)?;
-        Ok((report.files_before, report.files_after, report.bytes_before, report.bytes_after, report.version))
+        let (files, bytes) =
+            ((report.files_before, report.files_after), (report.bytes_before, report.bytes_after));
+        Ok((files.0, files.1, bytes.0, bytes.1, report.version, report.files_kept))
     }
 }
 

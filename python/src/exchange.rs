@@ -7,14 +7,17 @@ use std::time::{Duration, Instant};
 
 use lacus_dataset::{Dataset, DatasetError};
 use lacus_exchange::{
-    ExchangeError, ExportOptions, ImportOptions, Kind, Progress, ProgressFn, Report, export_as, import_as,
+    ExchangeError, ExportOptions, ImportOptions, Kind, Progress, ProgressFn, Report, export_as, from_arrow,
+    import_as,
 };
 use lacus_table::WriteOptions;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
 use crate::convert::on_error;
 use crate::errors::{invalid, raise_exchange};
 use crate::rows::Rows;
+use crate::stream::reader;
 
 /// Rows, bytes, what was left out (places and reasons), how many in all, columns.
 type ReportRow = (u64, u64, Vec<(String, String)>, u64, Vec<String>);
@@ -24,6 +27,25 @@ type ImportArguments = (String, bool, Option<String>, Option<String>, Option<Pat
 
 /// How often a listener is told: often enough for a bar that moves.
 const TOLD_EVERY: Duration = Duration::from_millis(200);
+
+fn import_options(
+    py: Python<'_>,
+    given: ImportArguments,
+    listener: Option<Py<PyAny>>,
+) -> PyResult<ImportOptions> {
+    let (errors, append, prefix, split_column, images, separator, durable) = given;
+    Ok(ImportOptions {
+        on_error: on_error(py, &errors)?,
+        append,
+        prefix,
+        split_column,
+        images,
+        delimiter: delimiter(py, separator)?,
+        durable,
+        progress: progress(listener),
+        ..ImportOptions::default()
+    })
+}
 
 fn row(report: Report) -> ReportRow {
     (report.rows, report.bytes, report.skipped, report.skipped_total, report.columns)
@@ -87,25 +109,36 @@ impl Exchange {
         listener: Option<Py<PyAny>>,
     ) -> PyResult<ReportRow> {
         let kind = kind(py, kind_name, || Kind::of_source(&source))?;
-        let (errors, append, prefix, split_column, images, separator, durable) = options;
-        let options = ImportOptions {
-            on_error: on_error(py, &errors)?,
-            append,
-            prefix,
-            split_column,
-            images,
-            delimiter: delimiter(py, separator)?,
-            durable,
-            progress: progress(listener),
-            ..ImportOptions::default()
-        };
+        let options = import_options(py, options, listener)?;
         let rows = self.rows.get();
         let imported = rows.handle().write_rows(
             py,
-            durable,
+            options.durable,
             async |dataset: &mut Dataset, writing: &WriteOptions| {
                 let options = ImportOptions { cancel: writing.cancel.clone(), ..options };
                 Ok::<_, DatasetError>(import_as(kind, dataset, &source, &options).await)
+            },
+        )?;
+        imported.map(row).map_err(|error| raise_exchange(py, &error))
+    }
+
+    /// Imports a table in memory, given as an Arrow C stream.
+    fn import_table(
+        &self,
+        py: Python<'_>,
+        stream: &Bound<'_, PyCapsule>,
+        options: ImportArguments,
+        listener: Option<Py<PyAny>>,
+    ) -> PyResult<ReportRow> {
+        let options = import_options(py, options, listener)?;
+        let table = reader(stream)?;
+        let rows = self.rows.get();
+        let imported = rows.handle().write_rows(
+            py,
+            options.durable,
+            async |dataset: &mut Dataset, writing: &WriteOptions| {
+                let options = ImportOptions { cancel: writing.cancel.clone(), ..options };
+                Ok::<_, DatasetError>(from_arrow(dataset, table, &options).await)
             },
         )?;
         imported.map(row).map_err(|error| raise_exchange(py, &error))

@@ -20,6 +20,8 @@ mod samples;
 
 mod rows;
 
+mod stream;
+
 mod exchange;
 
 mod tensor;

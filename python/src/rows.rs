@@ -89,7 +89,11 @@ fn prefixed(py: Python<'_>, place: String, error: PyErr) -> PyErr {
     let is_ours = class.module().is_ok_and(|module| module.to_string().starts_with("lacus"));
     match is_ours {
         true => PyErr::from_type(class, (message,)),
-        false => invalid(py, message),
+        false => {
+            let ours = invalid(py, message);
+            ours.set_cause(py, Some(error));
+            ours
+        }
     }
 }
 

@@ -164,7 +164,16 @@ impl<'py> Held<'py> {
     /// Numbers, lists and dicts. Infinities and NaN, which JSON lacks, become elements of the column's dtype.
     fn plain(value: &Bound<'py, PyAny>, wanted: Wanted) -> PyResult<Held<'py>> {
         let dtype = match wanted.dtype {
-            Some(dtype @ (DType::F16 | DType::F32 | DType::F64)) if has_no_json(value, 0) => dtype,
+            Some(dtype @ (DType::F16 | DType::F32 | DType::F64)) if has_no_json(value, 0) => {
+                // numpy would make NaN of it, which is another value.
+                if has_none(value, 0) {
+                    return Err(invalid(
+                        value.py(),
+                        "found None among the numbers of a list: arrays have no place for it",
+                    ));
+                }
+                dtype
+            }
             _ => return Ok(Held::Json(json(value, 0)?)),
         };
         let array = value.py().import("numpy")?.call_method1("asarray", (value, dtype.name()))?;
@@ -241,6 +250,16 @@ fn has_no_json(value: &Bound<'_, PyAny>, depth: usize) -> bool {
         (Ok(list), _) => in_list(Box::new(list.iter())),
         (_, Ok(tuple)) => in_list(Box::new(tuple.iter())),
         _ => false,
+    }
+}
+
+/// Whether a list has a `None` somewhere.
+fn has_none(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+    let in_list = |item: Bound<'_, PyAny>| depth < MAX_DEPTH && has_none(&item, depth + 1);
+    match (value.cast::<PyList>(), value.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().any(in_list),
+        (_, Ok(tuple)) => tuple.iter().any(in_list),
+        _ => value.is_none(),
     }
 }
 

@@ -79,3 +79,12 @@ def test_bytes_go_out_as_binary_and_come_in(ds: lacus.Dataset, tmp_path: Path) -
     back.import_from(tmp_path / "table.parquet")
     assert (back["blob"].htype, back["blob"][:]) == ("bytes", [b"", b"\0\1", None])
     assert (back["parts"].htype, back["parts"][:]) == ("sequence[bytes]", [[b"x", b""], None, []])
+
+
+def test_binary_of_tables_that_is_no_picture_is_bytes(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    values = [b"no picture", None, b""]
+    table = pa.table({"one": pa.array(values, pa.binary()), "many": pa.array([[b"a"], None, []], pa.list_(pa.binary()))})
+    ds = lacus.from_table(table, tmp_path / "ds")
+    assert (ds["one"].htype, ds["one"][:]) == ("bytes", values)
+    assert (ds["many"].htype, ds["many"][:]) == ("sequence[bytes]", [[b"a"], None, []])

@@ -1,6 +1,7 @@
 //! COCO's annotations, as their JSON has them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
 
 /// A file of annotations. What is not here is passed over.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -24,8 +25,8 @@ pub(crate) struct Image {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Annotation {
-    #[serde(default)]
-    pub id: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
     pub image_id: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category_id: Option<i64>,
@@ -60,7 +61,7 @@ pub(crate) enum Counts {
     Numbers(Vec<u64>),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Category {
     pub id: i64,
     pub name: String,
@@ -68,4 +69,24 @@ pub(crate) struct Category {
     pub keypoints: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skeleton: Option<Vec<[i64; 2]>>,
+    /// The supercategory, and whatever else somebody put there.
+    #[serde(flatten)]
+    pub other: Map<String, Json>,
+}
+
+/// The key of a column's metadata for what COCO says and no column has a place for.
+pub(crate) const COCO_KEY: &str = "coco";
+
+/// What the column of categories keeps: the categories as they came, by the names of their classes.
+pub(crate) fn categories_note(categories: &[Category], class_names: &[String]) -> Option<Json> {
+    let noted =
+        |(category, name): (&Category, &String)| Some((name.clone(), serde_json::to_value(category).ok()?));
+    let all: Option<Map<String, Json>> = categories.iter().zip(class_names).map(noted).collect();
+    Some(json!({COCO_KEY: {"categories": all?}}))
+}
+
+/// The category that a class came as.
+pub(crate) fn category_of(metadata: Option<&Json>, class_name: &str) -> Option<Category> {
+    let noted = metadata?.get(COCO_KEY)?.get("categories")?.get(class_name)?;
+    serde_json::from_value(noted.clone()).ok()
 }

@@ -10,6 +10,7 @@ use lacus_io::blocking;
 use lacus_media::{EncodeOptions, Format};
 use lacus_sample::Compression;
 use lacus_tensor::{Shape, Tensor};
+use serde_json::Value as Json;
 
 use crate::cell::Cell;
 use crate::error::ExchangeError;
@@ -26,6 +27,7 @@ const BATCH_ROWS: u64 = 16 << 10;
 pub(crate) struct OutColumn {
     pub name: String,
     pub column: Arc<Column>,
+    pub metadata: Option<Json>,
     stored_bytes: u64,
 }
 
@@ -41,7 +43,8 @@ pub(crate) fn chosen(dataset: &Dataset, options: &ExportOptions) -> Result<Vec<O
         if columns.iter().any(|column| column.name == name) {
             return Err(ExchangeError::Lacking(format!("column {name:?} is named twice")));
         }
-        columns.push(OutColumn { name, column: facts.column, stored_bytes: facts.stored_bytes });
+        let lacus_dataset::ColumnFacts { column, stored_bytes, metadata, .. } = facts;
+        columns.push(OutColumn { name, column, metadata, stored_bytes });
     }
     if columns.is_empty() {
         return Err(ExchangeError::Lacking("the dataset has no columns".to_owned()));

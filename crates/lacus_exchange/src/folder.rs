@@ -1,10 +1,13 @@
 //! A folder of class subfolders: `cat/1.jpg` is a picture with the label `cat`.
 //!
 //! ```text
-//! source/cat/1.jpg            image, label
-//! source/train/cat/1.jpg      image, label, split       (with a column for the split)
-//! source/1.jpg                image
+//! source/cat/1.jpg            image, label, file_name
+//! source/train/cat/1.jpg      image, label, split, file_name       (with a column for the split)
+//! source/1.jpg                image, file_name
 //! ```
+//!
+//! `file_name` is the path below the class (`1.jpg`, `deep/2.jpg`). An export puts each file where it was, or below the class
+//! that its label has now.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,17 +16,24 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use lacus_dataset::{Base, ColumnSpec, Dataset};
 use lacus_media::{Family, Format};
+use lacus_sample::Compression;
 use serde_json::json;
 
 use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, is_media, new_directory};
 use crate::importer::{Feed, NewColumn, import};
-use crate::names::file_name;
+use crate::names::{FileNames, file_name, relative_path};
 use crate::options::{ExportOptions, ImportOptions, Report};
 
-/// Imports a folder of class subfolders into the columns `image` (or `audio`, `video`, `dicom`, as the files are) and
-/// `label`. Files are taken in the order of their names; hidden ones are passed over.
+/// The key of a column's metadata for the part it plays in a folder: one of the following.
+const FOLDER_KEY: &str = "folder";
+const CLASS: &str = "class";
+const SPLIT: &str = "split";
+const FILE_NAME: &str = "file_name";
+
+/// Imports a folder of class subfolders into the columns `image` (or `audio`, `video`, `dicom`, as the files are), `label` and
+/// `file_name`. Files are taken in the order of their names; hidden ones are passed over.
 ///
 /// Fails as [`ImportOptions::on_error`] says for files that are no media, are of another kind than most, or are
 /// broken.
@@ -42,11 +52,16 @@ struct Found {
     family: Option<Family>,
     split: Option<String>,
     class: Option<String>,
+    /// The path below the folder of its class.
+    name: String,
 }
 
 impl Found {
-    fn new(path: PathBuf, split: &Option<String>, class: Option<String>) -> Found {
-        Found { family: family_of(&path), path, split: split.clone(), class }
+    /// A file below `root`, which is the folder of its class, if it has one.
+    fn new(path: PathBuf, root: &Path, split: &Option<String>, class: Option<String>) -> Found {
+        let below = path.strip_prefix(root).unwrap_or(&path);
+        let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+        Found { family: family_of(&path), name: parts.join("/"), path, split: split.clone(), class }
     }
 }
 
@@ -84,14 +99,16 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
         names
     };
     let class_names = names(|file| file.class.as_ref());
+    let part = |part: &str| Some(json!({FOLDER_KEY: part}));
     if !class_names.is_empty() {
-        columns.push(label_column("label", class_names));
+        columns.push(label_column("label", class_names).with_metadata(part(CLASS)));
     }
     if let Some(name) = split_column {
-        columns.push(label_column(name, names(|file| file.split.as_ref())));
+        columns.push(label_column(name, names(|file| file.split.as_ref())).with_metadata(part(SPLIT)));
     }
     let (has_class, has_split) =
         (columns.iter().any(|column| column.name == "label"), found.iter().any(|file| file.split.is_some()));
+    columns.push(NewColumn::of("file_name", "text").with_metadata(part(FILE_NAME)));
     feed.columns(columns, Some(found.len() as u64))?;
     let mut next = 0;
     let mut window = FIRST_WINDOW;
@@ -116,6 +133,7 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
             if has_split {
                 cells.push(label(&file.split));
             }
+            cells.push(Cell::text(&file.name));
             feed.row(place, cells)?;
         }
         next += files.len();
@@ -182,11 +200,11 @@ fn classes(
     let has_classes = all.iter().any(|entry| entry.is_dir);
     for Listed { path, is_dir } in all {
         if is_dir {
-            files_below(&path, &split, Some(name_of(&path)), found)?;
+            files_below(&path, &path, &split, Some(name_of(&path)), found)?;
         } else if has_classes {
             feed.bad(path.display().to_string(), "is in no class folder")?;
         } else {
-            found.push(Found::new(path, &split, None));
+            found.push(Found::new(path, directory, &split, None));
         }
         feed.check()?;
     }
@@ -194,6 +212,7 @@ fn classes(
 }
 
 fn files_below(
+    root: &Path,
     directory: &Path,
     split: &Option<String>,
     class: Option<String>,
@@ -201,8 +220,8 @@ fn files_below(
 ) -> Result<(), ExchangeError> {
     for Listed { path, is_dir } in listed(directory)? {
         match is_dir {
-            true => files_below(&path, split, class.clone(), found)?,
-            false => found.push(Found::new(path, split, class.clone())),
+            true => files_below(root, &path, split, class.clone(), found)?,
+            false => found.push(Found::new(path, root, split, class.clone())),
         }
     }
     Ok(())
@@ -282,8 +301,9 @@ pub(crate) fn label_column(name: impl Into<String>, names: Vec<String>) -> NewCo
 }
 
 /// Exports the first column of media into a new folder, with a subfolder for each class of the first column of labels
-/// if there is one. Files are called by the number of their row, or by the column `file_name` if it is among
-/// [`ExportOptions::columns`].
+/// if there is one, and subfolders of splits above them if it was imported so. Files have the names of the column
+/// `file_name`; those without one are called by the number of their row. Of several of one name, those after the first get a
+/// number. No name leads out of the folder.
 ///
 /// The folder appears whole or not at all.
 pub async fn to_folder(
@@ -296,35 +316,54 @@ pub async fn to_folder(
     let media = media.ok_or_else(|| {
         ExchangeError::Lacking("there is no column of images, audio or video to make a folder of".to_owned())
     })?;
-    let is_label = |column: &&OutColumn| {
+    let plays = |column: &OutColumn, part: &str| {
+        column
+            .metadata
+            .as_ref()
+            .and_then(|metadata| metadata.get(FOLDER_KEY))
+            .is_some_and(|found| found == part)
+    };
+    let is_label = |column: &OutColumn| {
         let htype = column.column.htype();
         htype.base == Base::ClassLabel && !htype.sequence && column.column.shape() == Some(&[])
     };
-    let label = all.iter().find(is_label);
+    let is_name = |column: &OutColumn| {
+        let htype = column.column.htype();
+        htype.base == Base::Text && !htype.sequence && column.name.rsplit('/').next() == Some("file_name")
+    };
+    let split = all.iter().find(|column| plays(column, SPLIT) && is_label(column));
+    let label = all.iter().find(|column| plays(column, CLASS) && is_label(column));
+    let label = label.or_else(|| all.iter().find(|column| is_label(column) && !plays(column, SPLIT)));
     let named =
-        options.columns.is_some().then(|| all.iter().find(|column| column.name == "file_name")).flatten();
-    let columns: Vec<OutColumn> = [Some(media), label, named].into_iter().flatten().cloned().collect();
+        all.iter().find(|column| plays(column, FILE_NAME)).or_else(|| all.iter().find(|c| is_name(c)));
+    let columns: Vec<OutColumn> = [Some(media), split, label, named].into_iter().flatten().cloned().collect();
+    let folders = usize::from(split.is_some()) + usize::from(label.is_some());
     let directory = new_directory(dest)?;
     let mut report =
         Report { columns: columns.iter().map(|c| c.name.clone()).collect(), ..Report::default() };
+    let mut names = FileNames::default();
     export_rows(dataset, &columns, options, &mut report, |report, row, mut cells| {
         let place = format!("row {row}");
         let Cell::Media(bytes) = std::mem::replace(&mut cells[0], Cell::Missing) else {
             return report.skip(options.on_error, place, format!("it has no {}", columns[0].name));
         };
-        let mut path = directory.path().to_owned();
-        if let Some(label) = label {
-            let Some(number) = cells[1].as_int() else {
-                return report.skip(options.on_error, place, format!("it has no {}", label.name));
+        let mut path = String::new();
+        for (column, cell) in columns[1..].iter().zip(&cells[1..]).take(folders) {
+            let Some(number) = cell.as_int() else {
+                return report.skip(options.on_error, place, format!("it has no {}", column.name));
             };
-            path.push(file_name(&class_name(&label.column, number)));
+            path.push_str(&file_name(&class_name(&column.column, number)));
+            path.push('/');
         }
-        let extension = lacus_media::sniff(&bytes).map_or("bin", Format::extension);
-        path.push(match cells.last() {
-            Some(Cell::Text(name)) if named.is_some() => file_name(name),
-            _ => format!("{row:08}.{extension}"),
-        });
-        write_file(&path, &bytes)?;
+        let format = lacus_media::sniff(&bytes);
+        match cells.last() {
+            Some(Cell::Text(name)) if named.is_some() => {
+                path.push_str(&renamed(&columns[0], &relative_path(name), format));
+            }
+            _ => path.push_str(&format!("{row:08}.{}", format.map_or("bin", Format::extension))),
+        }
+        let (path, _) = names.take(&path, |_| false);
+        write_file(&directory.path().join(path), &bytes)?;
         report.rows += 1;
         report.bytes += bytes.len() as u64;
         Ok(())
@@ -332,6 +371,19 @@ pub async fn to_folder(
     .await?;
     directory.keep()?;
     Ok(report)
+}
+
+/// The name of a file, with another extension where the column made a file of another format of it.
+fn renamed(column: &OutColumn, name: &str, format: Option<Format>) -> String {
+    let keeps_files = column.column.htype().link || column.column.compression() == Compression::Auto;
+    let path = Path::new(name);
+    let said = path.extension().and_then(|extension| Format::from_extension(&extension.to_string_lossy()));
+    match format {
+        Some(format) if !keeps_files && said != Some(format) => {
+            path.with_extension(format.extension()).to_string_lossy().into_owned()
+        }
+        _ => name.to_owned(),
+    }
 }
 
 /// The name of a class, or its number if it has none.

@@ -4,12 +4,13 @@
 //! |---|---|---|
 //! | `image`, `file_name`, `image_id` | image, text, int64 | the picture |
 //! | `boxes` | bbox, LTWH in pixels | one per annotation |
-//! | `categories` | class_label | one per annotation |
+//! | `categories` | class_label | one per annotation; its metadata keeps ids, supercategories and what else categories have |
+//! | `annotation_ids` | int64 | one per annotation; -1 where it has none |
 //! | `areas`, `iscrowd` | float64, uint8 | one per annotation, where some annotation says it |
-//! | `keypoints` | keypoints | one thing per annotation; zeros where it has none |
+//! | `keypoints` | keypoints | those of the annotations that have some; `keypoints_of` says whose each is, unless all have |
 //! | `polygons` | polygon | all outlines; `polygons_of` says whose each is, unless it is one per annotation |
 //! | `masks` | binary_mask, `(height, width, masks)` | those given as runs; `masks_of` says whose each is |
-//! | `captions` | sequence[text] | |
+//! | `captions`, `caption_ids` | sequence[text], int64 | with the ids of their annotations |
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +21,7 @@ use lacus_tensor::{Buffer, DType, Shape, Tensor};
 use serde_json::{Map, json};
 
 use crate::cell::Cell;
-use crate::coco::{Annotation, Annotations, Counts, Segmentation};
+use crate::coco::{Annotation, Annotations, Counts, Segmentation, categories_note};
 use crate::error::ExchangeError;
 use crate::folder::{entries, media_column};
 use crate::importer::{Feed, NewColumn, import};
@@ -48,7 +49,11 @@ struct Has {
     categories: bool,
     areas: bool,
     crowds: bool,
+    ids: bool,
+    caption_ids: bool,
     keypoints: Option<u64>,
+    /// Some annotation has none.
+    some_keypoints: bool,
     polygons: bool,
     several_polygons: bool,
     masks: bool,
@@ -77,7 +82,8 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
         match (why, places.get(&annotation.image_id)) {
             (None, Some(place)) => of_image[*place].push(annotation),
             (why, _) => {
-                let place = format!("{}: annotation {}", path.display(), annotation.id);
+                let id = annotation.id.map_or("without an id".to_owned(), |id| id.to_string());
+                let place = format!("{}: annotation {id}", path.display());
                 feed.bad(place, why.unwrap_or_default())?;
             }
         }
@@ -112,6 +118,16 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
     Ok(())
 }
 
+/// Whether something is annotated, not only said.
+fn is_thing(annotation: &Annotation) -> bool {
+    annotation.caption.is_none() || annotation.bbox.is_some()
+}
+
+/// The keypoints of an annotation; an empty list is none.
+fn keypoints_of(annotation: &Annotation) -> Option<&Vec<f64>> {
+    annotation.keypoints.as_ref().filter(|keypoints| !keypoints.is_empty())
+}
+
 fn look(coco: &Annotations) -> Has {
     let mut has = Has { categories: !coco.categories.is_empty(), ..Has::default() };
     for annotation in &coco.annotations {
@@ -119,8 +135,11 @@ fn look(coco: &Annotations) -> Has {
         has.areas |= annotation.area.is_some();
         has.crowds |= annotation.iscrowd.is_some_and(|crowd| crowd != 0);
         has.captions |= annotation.caption.is_some();
-        if let Some(keypoints) = &annotation.keypoints {
-            has.keypoints = has.keypoints.max(Some(keypoints.len() as u64));
+        has.ids |= is_thing(annotation) && annotation.id.is_some();
+        has.caption_ids |= annotation.caption.is_some() && annotation.id.is_some();
+        match keypoints_of(annotation) {
+            Some(keypoints) => has.keypoints = has.keypoints.max(Some(keypoints.len() as u64)),
+            None => has.some_keypoints |= is_thing(annotation),
         }
         match &annotation.segmentation {
             Some(Segmentation::Polygons(polygons)) => {
@@ -158,10 +177,16 @@ fn fault(annotation: &Annotation, classes: &HashMap<i64, usize>, has: &Has) -> O
         }
         _ => {}
     }
-    if let Some(keypoints) = &annotation.keypoints
-        && (keypoints.len() as u64 != has.keypoints.unwrap_or(0) || keypoints.len() % 3 != 0)
-    {
-        return Some(format!("{} numbers are no keypoints as others have", keypoints.len()));
+    if let Some(keypoints) = keypoints_of(annotation) {
+        let (found, others) = (keypoints.len() as u64, has.keypoints.unwrap_or(0));
+        if found % 3 != 0 {
+            return Some(format!("expected three numbers for each of its keypoints, got {found} numbers"));
+        }
+        if found != others {
+            let points = others / 3;
+            let expected = format!("expected {points} keypoints ({others} numbers) like other annotations");
+            return Some(format!("{expected}, got {found} numbers"));
+        }
     }
     match &annotation.segmentation {
         Some(Segmentation::Polygons(polygons)) => {
@@ -215,12 +240,13 @@ fn columns(coco: &Annotations, has: &Has) -> Vec<NewColumn> {
     }
     if has.categories {
         let names: Vec<&str> = coco.categories.iter().map(|category| category.name.as_str()).collect();
-        columns.push(typed(
-            "categories",
-            "class_label",
-            Some(vec![None]),
-            json!({"class_names": unique(&names)}),
-        ));
+        let names = unique(&names);
+        let note = categories_note(&coco.categories, &names);
+        let options = json!({"class_names": names});
+        columns.push(typed("categories", "class_label", Some(vec![None]), options).with_metadata(note));
+    }
+    if has.ids {
+        columns.push(list("annotation_ids", DType::I64));
     }
     if has.areas {
         columns.push(list("areas", DType::F64));
@@ -244,6 +270,9 @@ fn columns(coco: &Annotations, has: &Has) -> Vec<NewColumn> {
             options = json!({"keypoints": category.keypoints, "connections": connections});
         }
         columns.push(typed("keypoints", "keypoints", None, options));
+        if has.some_keypoints {
+            columns.push(list("keypoints_of", DType::I32));
+        }
     }
     if has.polygons {
         columns.push(typed("polygons", "polygon", None, json!({})));
@@ -257,6 +286,9 @@ fn columns(coco: &Annotations, has: &Has) -> Vec<NewColumn> {
     }
     if has.captions {
         columns.push(typed("captions", "sequence[text]", None, json!({})));
+        if has.caption_ids {
+            columns.push(list("caption_ids", DType::I64));
+        }
     }
     columns
 }
@@ -283,8 +315,7 @@ fn annotated(
     classes: &HashMap<i64, usize>,
     has: &Has,
 ) -> Result<Vec<Cell>, String> {
-    let things: Vec<&&Annotation> =
-        annotations.iter().filter(|a| a.caption.is_none() || a.bbox.is_some()).collect();
+    let things: Vec<&&Annotation> = annotations.iter().filter(|a| is_thing(a)).collect();
     let wrong = |error: lacus_tensor::TensorError| error.to_string();
     let tensor = |dtype: DType, dims: &[u64], buffer: Buffer| -> Result<Cell, String> {
         let shape = Shape::new(dims).map_err(wrong)?;
@@ -302,6 +333,10 @@ fn annotated(
             things.iter().filter_map(|a| classes.get(&a.category_id?).map(|class| *class as u32)).collect();
         cells.push(Cell::numbers(DType::U32, &numbers).map_err(wrong)?);
     }
+    if has.ids {
+        let ids: Vec<i64> = things.iter().map(|a| a.id.unwrap_or(-1)).collect();
+        cells.push(Cell::numbers(DType::I64, &ids).map_err(wrong)?);
+    }
     if has.areas {
         let numbers: Vec<f64> = things.iter().map(|a| a.area.unwrap_or(f64::NAN)).collect();
         cells.push(Cell::numbers(DType::F64, &numbers).map_err(wrong)?);
@@ -311,14 +346,30 @@ fn annotated(
         cells.push(Cell::numbers(DType::U8, &numbers).map_err(wrong)?);
     }
     if let Some(numbers) = has.keypoints {
-        // Things are columns.
-        let number =
-            |row: u64, a: &Annotation| a.keypoints.as_ref().map_or(0.0, |all| all[row as usize] as f32);
+        // Things are columns; those without keypoints have none.
+        let (mut of, mut found) = (Vec::new(), Vec::new());
+        for (place, annotation) in things.iter().enumerate() {
+            if let Some(keypoints) = keypoints_of(annotation) {
+                of.push(place as i32);
+                found.push(keypoints);
+            }
+        }
+        let number = |(row, place): (u64, usize)| found[place][row as usize] as f32;
         let all: Vec<f32> = (0..numbers)
-            .flat_map(|row| things.iter().map(move |a| (row, **a)))
-            .map(|(row, a)| number(row, a))
+            .flat_map(|row| (0..found.len()).map(move |place| (row, place)))
+            .map(number)
             .collect();
-        cells.push(tensor(DType::F32, &[numbers, count], Buffer::from_elements(&all))?);
+        let is_missing = found.is_empty() && has.some_keypoints;
+        cells.push(match is_missing {
+            true => Cell::Missing,
+            false => tensor(DType::F32, &[numbers, found.len() as u64], Buffer::from_elements(&all))?,
+        });
+        if has.some_keypoints {
+            cells.push(match is_missing {
+                true => Cell::Missing,
+                false => Cell::numbers(DType::I32, &of).map_err(wrong)?,
+            });
+        }
     }
     if has.polygons {
         let (mut outlines, mut of) = (Vec::new(), Vec::new());
@@ -347,7 +398,16 @@ fn annotated(
     if has.captions {
         let captions: Vec<Cell> =
             annotations.iter().filter_map(|a| a.caption.clone()).map(Cell::Text).collect();
-        cells.push(if captions.is_empty() { Cell::Missing } else { Cell::List(captions) });
+        let is_missing = captions.is_empty();
+        cells.push(if is_missing { Cell::Missing } else { Cell::List(captions) });
+        if has.caption_ids {
+            let ids: Vec<i64> =
+                annotations.iter().filter(|a| a.caption.is_some()).map(|a| a.id.unwrap_or(-1)).collect();
+            cells.push(match is_missing {
+                true => Cell::Missing,
+                false => Cell::numbers(DType::I64, &ids).map_err(wrong)?,
+            });
+        }
     }
     Ok(cells)
 }

@@ -8,7 +8,7 @@
 
 use lacus_dataset::{ColumnSpec, Dataset, DatasetError, Extend, OnError};
 use lacus_table::{RowChange, WriteOptions};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::cell::Cell;
@@ -27,11 +27,17 @@ const BATCH_CELLS: usize = 512 << 10;
 pub(crate) struct NewColumn {
     pub name: String,
     pub spec: ColumnSpec,
+    /// What exports need to know beyond the type.
+    pub metadata: Option<Json>,
 }
 
 impl NewColumn {
     pub(crate) fn new(name: impl Into<String>, spec: ColumnSpec) -> NewColumn {
-        NewColumn { name: name.into(), spec }
+        NewColumn { name: name.into(), spec, metadata: None }
+    }
+
+    pub(crate) fn with_metadata(self, metadata: Option<Json>) -> NewColumn {
+        NewColumn { metadata, ..self }
     }
 
     /// A column of this type, with nothing else asked for.
@@ -175,7 +181,7 @@ struct Writer<'a> {
     dataset: &'a mut Dataset,
     options: &'a ImportOptions,
     names: Vec<String>,
-    specs: Vec<ColumnSpec>,
+    specs: Vec<(ColumnSpec, Option<Json>)>,
     total: Option<u64>,
     /// What is to be taken back if it fails.
     made: Vec<String>,
@@ -229,7 +235,7 @@ impl<'a> Writer<'a> {
     /// Notes the columns, and checks that they can be made.
     fn expect(&mut self, columns: Vec<NewColumn>, total: Option<u64>) -> Result<(), ExchangeError> {
         let group = self.options.prefix.as_deref().map(|group| group.trim_end_matches('/'));
-        for NewColumn { name, spec } in columns {
+        for NewColumn { name, spec, metadata } in columns {
             let name = match group {
                 Some(group) => format!("{group}/{name}"),
                 None => name,
@@ -247,7 +253,7 @@ impl<'a> Writer<'a> {
                 }
             }
             self.names.push(name);
-            self.specs.push(spec);
+            self.specs.push((spec, metadata));
         }
         self.total = total;
         Ok(())
@@ -255,9 +261,9 @@ impl<'a> Writer<'a> {
 
     async fn make_columns(&mut self) -> Result<(), ExchangeError> {
         let options = self.write_options();
-        for (name, spec) in self.names.iter().zip(std::mem::take(&mut self.specs)) {
+        for (name, (spec, metadata)) in self.names.iter().zip(std::mem::take(&mut self.specs)) {
             if !self.dataset.table().contains(name) {
-                self.dataset.add_column(name, &spec, None, None, &options).await?;
+                self.dataset.add_column(name, &spec, None, metadata, &options).await?;
                 self.made.push(name.clone());
                 continue;
             }

@@ -1,5 +1,5 @@
-//! How do samples come in and go out? Folders, COCO, CSV, Parquet, WebDataset and safetensors, both ways; wide tables of
-//! plain columns, out.
+//! How do samples come in and go out? Folders, COCO, CSV, Parquet, WebDataset and safetensors, both ways; Arrow tables in
+//! memory, in; wide tables of plain columns, out.
 //!
 //! ```text
 //! in    source ─read on a thread of its own→ batches of 64 MiB ─Dataset::extend→ a version each
@@ -11,7 +11,7 @@
 //!
 //! In wide tables (`to_parquet`, `to_delta`) scalars, text and media are columns of their own types, arrays of one axis are
 //! lists, other arrays lists of their elements in C order beside a column `<name>_shape`, and classes numbers beside a
-//! column `<name>_name`.
+//! column `<name>_name`. What came as another type of Arrow's (decimals, dates, structs, lists in lists) goes out as it.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -46,7 +46,12 @@ mod rle;
 mod coco;
 mod from_coco;
 mod to_coco;
+mod arrow_numbers;
+mod arrow_types;
+mod arrow_cells;
+mod logical;
 mod plain;
+mod from_arrow;
 mod from_parquet;
 mod wide;
 mod webdataset;
@@ -57,6 +62,7 @@ pub use arrays::{from_safetensors, to_safetensors};
 pub use csv::{from_csv, to_csv};
 pub use error::ExchangeError;
 pub use folder::{from_folder, to_folder};
+pub use from_arrow::from_arrow;
 pub use from_coco::from_coco;
 pub use from_parquet::from_parquet;
 pub use kind::{Kind, export_as, import_as};

@@ -12,26 +12,28 @@
 //! | polygons | list of outlines, each a list of points, each a list of numbers |
 //! | sequences of texts, of pictures or sound | list of strings, list of binary |
 //!
-//! Sequences of other things and complex numbers have no plain form. What else a column is stands in the metadata of its
-//! field, under `lacus`: our own import makes the same column of it again.
+//! Sequences of arrays of a known number of axes are lists of lists. Columns that came from Arrow go out as the type they came
+//! as, where that is another one: decimals, dates, times, durations, structs, maps, lists in lists. Sequences of other
+//! things and complex numbers have no plain form. What else a column is stands in the metadata of its field, under
+//! `lacus`: our own import makes the same column of it again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BinaryBuilder, BooleanArray, LargeListArray, ListArray, ListBuilder, StringBuilder,
-    make_array,
-};
-use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::array::{ArrayRef, BinaryBuilder, ListArray, ListBuilder, StringBuilder};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use lacus_dataset::{Base, Column, ColumnSpec};
 use lacus_tensor::DType;
 use serde_json::{Value as Json, json};
 
+use crate::arrow_numbers::{arrow_type, dtype_of, numbers};
+use crate::arrow_types::came_as;
 use crate::cell::Cell;
 use crate::exporter::OutColumn;
 use crate::folder::class_name;
+use crate::logical::{self, Dialect};
 
 /// The key of our metadata in a field's.
 pub(crate) const FIELD_KEY: &str = "lacus";
@@ -48,21 +50,20 @@ pub(crate) enum Plain {
     Polygons(DType),
     Texts,
     Files,
-}
-
-/// Which engines shall read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// Those that read Parquet.
-    Parquet,
-    /// Those that read Delta tables, which have no unsigned numbers.
-    Delta,
+    /// The type that its values came as.
+    Logical(DataType),
 }
 
 impl Plain {
     /// The plain form of a column; fails with why there is none.
-    pub(crate) fn of(column: &Column) -> Result<Plain, String> {
+    pub(crate) fn of(out: &OutColumn, dialect: Dialect) -> Result<Plain, String> {
+        let column = &*out.column;
         let htype = column.htype();
+        if let Some(data_type) = came_as(out.metadata.as_ref())
+            && logical::fits(column, &data_type, dialect)
+        {
+            return Ok(Plain::Logical(data_type));
+        }
         let media = [Base::Image, Base::ImageGray, Base::Video, Base::Audio, Base::Dicom, Base::Bytes]
             .contains(&htype.base);
         let text = matches!(htype.base, Base::Text | Base::Json | Base::List | Base::Tag);
@@ -76,6 +77,14 @@ impl Plain {
             return match htype.base {
                 Base::Text => Ok(Plain::Texts),
                 Base::Image | Base::ImageGray | Base::Audio | Base::Bytes => Ok(Plain::Files),
+                Base::Generic if column.shape().is_some_and(|shape| !shape.is_empty()) => {
+                    let number = plain_type(dtype()?, dialect);
+                    if dtype_of(&number) != column.dtype() {
+                        return Err(format!("{htype} of {} has no plain form", dtype()?));
+                    }
+                    let rank = column.shape().map_or(0, <[_]>::len);
+                    Ok(Plain::Logical((0..=rank).fold(number, |inner, _| list_of(inner))))
+                }
                 _ => Err(format!("{htype} has no plain form")),
             };
         }
@@ -101,6 +110,7 @@ impl Plain {
             Plain::Polygons(dtype) => list_of(list_of(list_of(plain_type(*dtype, dialect)))),
             Plain::Texts => list_of(DataType::Utf8),
             Plain::Files => list_of(DataType::Binary),
+            Plain::Logical(data_type) => data_type.clone(),
         }
     }
 }
@@ -125,48 +135,11 @@ fn plain_type(dtype: DType, dialect: Dialect) -> DataType {
     }
 }
 
-/// The Arrow type of the same bits; float32 for bfloat16, which Arrow lacks.
-pub(crate) fn arrow_type(dtype: DType) -> DataType {
-    match dtype {
-        DType::Bool => DataType::Boolean,
-        DType::I8 => DataType::Int8,
-        DType::I16 => DataType::Int16,
-        DType::I32 => DataType::Int32,
-        DType::I64 => DataType::Int64,
-        DType::U8 => DataType::UInt8,
-        DType::U16 => DataType::UInt16,
-        DType::U32 => DataType::UInt32,
-        DType::U64 => DataType::UInt64,
-        DType::F16 => DataType::Float16,
-        DType::F32 | DType::BF16 => DataType::Float32,
-        DType::F64 | DType::C64 | DType::C128 => DataType::Float64,
-    }
-}
-
-/// The dtype of the same bits, for Arrow's numbers.
-pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
-    Some(match data_type {
-        DataType::Boolean => DType::Bool,
-        DataType::Int8 => DType::I8,
-        DataType::Int16 => DType::I16,
-        DataType::Int32 => DType::I32,
-        DataType::Int64 => DType::I64,
-        DataType::UInt8 => DType::U8,
-        DataType::UInt16 => DType::U16,
-        DataType::UInt32 => DType::U32,
-        DataType::UInt64 => DType::U64,
-        DataType::Float16 => DType::F16,
-        DataType::Float32 => DType::F32,
-        DataType::Float64 => DType::F64,
-        _ => return None,
-    })
-}
-
 /// The fields of a column.
 pub(crate) fn fields(name: &str, column: &OutColumn, plain: &Plain, dialect: Dialect) -> Vec<Field> {
     let main = Field::new(name, plain.data_type(dialect), true);
     let note = |note: Json| HashMap::from([(FIELD_KEY.to_owned(), note.to_string())]);
-    let of_main = describe(&column.column, matches!(plain, Plain::Flat(_)).then(|| format!("{name}_shape")));
+    let of_main = describe(column, matches!(plain, Plain::Flat(_)).then(|| format!("{name}_shape")));
     let mut fields = vec![main.with_metadata(note(of_main))];
     let companion = |field: Field| field.with_metadata(note(json!({"of": name})));
     match plain {
@@ -180,7 +153,8 @@ pub(crate) fn fields(name: &str, column: &OutColumn, plain: &Plain, dialect: Dia
 }
 
 /// What our own import needs to make the same column.
-fn describe(column: &Column, shape_column: Option<String>) -> Json {
+fn describe(out: &OutColumn, shape_column: Option<String>) -> Json {
+    let column: &Column = &out.column;
     // Links go out as what they lead to.
     let mut note = json!({
         "htype": column.resolved().htype().to_string(),
@@ -201,13 +175,21 @@ fn describe(column: &Column, shape_column: Option<String>) -> Json {
     if let Some(name) = shape_column {
         note["shape_column"] = json!(name);
     }
+    if let Some(metadata) = &out.metadata {
+        note["metadata"] = metadata.clone();
+    }
     note
 }
 
 /// What the metadata of a field says.
 pub(crate) enum Note {
-    /// It is a column of this kind, whose shapes are in another one.
-    Column(Box<ColumnSpec>, Option<String>),
+    /// It is a column of this kind, with this metadata.
+    Column {
+        spec: Box<ColumnSpec>,
+        /// The column that its shapes are in.
+        shape_column: Option<String>,
+        metadata: Option<Json>,
+    },
     /// It belongs to a column.
     Companion,
     /// It was written by somebody else.
@@ -230,14 +212,33 @@ impl Note {
             options: note.get("options").and_then(Json::as_object).cloned().unwrap_or_default(),
         };
         match spec.htype {
-            Some(_) => Note::Column(Box::new(spec), text("shape_column")),
+            Some(_) => Note::Column {
+                spec: Box::new(spec),
+                shape_column: text("shape_column"),
+                metadata: note.get("metadata").filter(|metadata| metadata.is_object()).cloned(),
+            },
             None => Note::None,
         }
     }
 }
 
-/// The Arrow columns of some samples, as many as there are fields.
+/// The Arrow columns of some samples, as many as there are fields. Fails with why, and which sample it is, if it is one.
 pub(crate) fn arrays(
+    column: &OutColumn,
+    plain: &Plain,
+    dialect: Dialect,
+    cells: &[Cell],
+) -> Result<Vec<ArrayRef>, (Option<usize>, String)> {
+    if let Plain::Logical(data_type) = plain {
+        let array = logical::array(data_type, cells).map_err(|(row, why)| {
+            (Some(row), format!("it came as {data_type} and is none any more: {why}"))
+        })?;
+        return Ok(vec![array]);
+    }
+    plain_arrays(column, plain, dialect, cells).map_err(|why| (None, why))
+}
+
+fn plain_arrays(
     column: &OutColumn,
     plain: &Plain,
     dialect: Dialect,
@@ -333,35 +334,8 @@ pub(crate) fn arrays(
             }
             vec![Arc::new(lists.finish())]
         }
+        Plain::Logical(data_type) => vec![logical::array(data_type, cells).map_err(|(_, why)| why)?],
     })
-}
-
-/// Elements as an Arrow array of the same bits.
-fn numbers(dtype: DType, bytes: &[u8], nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
-    if dtype == DType::Bool {
-        let values = bytes.iter().map(|byte| *byte != 0).collect::<Vec<bool>>();
-        return Ok(Arc::new(BooleanArray::new(values.into(), nulls)));
-    }
-    let widened: Vec<u8>;
-    let bytes = match dtype {
-        // The upper half of a float32.
-        DType::BF16 => {
-            widened = bytes.as_chunks::<2>().0.iter().flat_map(|[low, high]| [0, 0, *low, *high]).collect();
-            &widened
-        }
-        _ => bytes,
-    };
-    let data_type = arrow_type(dtype);
-    let length = bytes.len() / data_type.primitive_width().unwrap_or(1);
-    // Arrow wants its numbers aligned.
-    let mut buffer = MutableBuffer::new(bytes.len());
-    buffer.extend_from_slice(bytes);
-    let data = arrow::array::ArrayData::builder(data_type)
-        .len(length)
-        .nulls(nulls)
-        .add_buffer(Buffer::from(buffer))
-        .build();
-    data.map(make_array).map_err(|error| error.to_string())
 }
 
 /// The elements of each sample as a list.
@@ -420,32 +394,4 @@ fn polygons(dtype: DType, dialect: Dialect, cells: &[Cell]) -> Result<ArrayRef, 
     let values = list(values, to.clone(), &coordinates, None)?;
     let values = list(values, list_of(to.clone()), &points, None)?;
     list(values, list_of(list_of(to)), &outlines, Some(present))
-}
-
-/// The bytes of Arrow's numbers, as our dtype of the same bits has them. Nulls are zeros or anything.
-pub(crate) fn elements(array: &ArrayRef) -> Option<(DType, Vec<u8>)> {
-    let dtype = dtype_of(array.data_type())?;
-    if dtype == DType::Bool {
-        let values = array.as_any().downcast_ref::<BooleanArray>()?.values();
-        return Some((dtype, values.iter().map(u8::from).collect()));
-    }
-    let data = array.to_data();
-    let (width, offset) = (dtype.size_bytes(), data.offset());
-    let bytes = data.buffers().first()?.as_slice();
-    Some((dtype, bytes[offset * width..(offset + data.len()) * width].to_vec()))
-}
-
-/// The items of a list, whichever kind of list it is; `None` where there is none.
-pub(crate) fn list_item(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
-    if array.is_null(row) {
-        return None;
-    }
-    let any = array.as_any();
-    if let Some(lists) = any.downcast_ref::<ListArray>() {
-        return Some(lists.value(row));
-    }
-    if let Some(lists) = any.downcast_ref::<LargeListArray>() {
-        return Some(lists.value(row));
-    }
-    any.downcast_ref::<arrow::array::FixedSizeListArray>().map(|lists| lists.value(row))
 }

@@ -16,9 +16,10 @@ use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_batches, keep_file, new_directory, new_file};
 use crate::folder::write_file;
+use crate::logical::Dialect;
 use crate::names::column_names;
 use crate::options::{ExportOptions, Report};
-use crate::plain::{Dialect, Plain, arrays, fields};
+use crate::plain::{Plain, arrays, fields};
 
 /// A row group is closed when it takes this much.
 const ROW_GROUP_BYTES: usize = 64 << 20;
@@ -87,7 +88,7 @@ async fn write(
     let mut report = Report::default();
     let mut columns: Vec<(OutColumn, Plain)> = Vec::new();
     for column in chosen(dataset, options)? {
-        match Plain::of(&column.column) {
+        match Plain::of(&column, dialect) {
             Ok(plain) => columns.push((column, plain)),
             Err(why) => report.skip(options.on_error, format!("column {:?}", column.name), why)?,
         }
@@ -109,13 +110,25 @@ async fn write(
     };
     let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(failed)?;
     let outgoing: Vec<OutColumn> = columns.iter().map(|(column, _)| column.clone()).collect();
-    export_batches(dataset, &outgoing, options, &mut report, |report, first, batch| {
+    export_batches(dataset, &outgoing, options, &mut report, |report, first, mut batch| {
         let rows = batch.first().map_or(0, Vec::len);
         let mut all: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
-        for ((column, plain), cells) in columns.iter().zip(&batch) {
-            let arrays = arrays(column, plain, dialect, cells).map_err(|why| {
-                ExchangeError::bad(format!("column {:?}, rows from {first} on", column.name), why)
-            })?;
+        for ((column, plain), cells) in columns.iter().zip(&mut batch) {
+            let arrays = loop {
+                match arrays(column, plain, dialect, cells) {
+                    Ok(arrays) => break arrays,
+                    Err((None, why)) => {
+                        let place = format!("column {:?}, rows from {first} on", column.name);
+                        return Err(ExchangeError::bad(place, why));
+                    }
+                    // Without the one that does not fit: each turn has one less.
+                    Err((Some(bad), why)) => {
+                        let place = format!("column {:?}, row {}", column.name, first + bad as u64);
+                        report.skip(options.on_error, place, why)?;
+                        cells[bad] = Cell::Missing;
+                    }
+                }
+            };
             all.extend(arrays);
             report.bytes += cells.iter().map(Cell::bytes).sum::<u64>();
         }
@@ -171,6 +184,7 @@ fn delta_type(data_type: &DataType) -> Json {
         DataType::Float64 => "double",
         DataType::Decimal128(precision, scale) => return json!(format!("decimal({precision},{scale})")),
         DataType::Binary => "binary",
+        DataType::Date32 => "date",
         DataType::List(of) => {
             return json!({"type": "array", "elementType": delta_type(of.data_type()), "containsNull": true});
         }

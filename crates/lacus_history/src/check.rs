@@ -44,6 +44,8 @@ pub struct CheckReport {
     pub damage: Vec<Finding>,
     /// What was repaired, or with `repair` could be.
     pub repaired: Vec<Finding>,
+    /// What is no damage, and worth knowing: files that were written in an older way, versions that other programs made.
+    pub notes: Vec<Finding>,
 }
 
 impl Timeline {
@@ -84,7 +86,7 @@ impl Timeline {
         checking.commits(from).await?;
         checking.files();
         let mut report = checking.report;
-        for findings in [&mut report.damage, &mut report.repaired] {
+        for findings in [&mut report.damage, &mut report.repaired, &mut report.notes] {
             let mut seen = HashSet::new();
             findings.retain(|finding| seen.insert((finding.what.clone(), finding.problem.clone())));
         }
@@ -241,6 +243,8 @@ impl Checking<'_> {
             };
             self.repaired(Finding { what: what.clone(), problem }, done, "see what is said of that commit")?;
         }
+        let others = self.logs.get(&branch.directory).and_then(Option::as_ref).and_then(of_others);
+        self.report.notes.extend(others.map(|problem| Finding { what: what.clone(), problem }));
         for version in branch.version.max(first)..=newest {
             self.wanted.entry((branch.directory.clone(), version)).or_insert_with(|| what.clone());
         }
@@ -251,6 +255,13 @@ impl Checking<'_> {
     async fn content(&mut self, table: &mut Table, what: &str) -> Result<(), HistoryError> {
         let found = table.doctor_beside(&mut self.verified, self.options).await?;
         self.report.verified_bytes += found.verified_bytes;
+        for finding in found.foreign {
+            self.finding(format!("{what}, {}", finding.what), finding.problem);
+        }
+        let notes = found.notes.into_iter();
+        self.report.notes.extend(
+            notes.map(|note| Finding { what: format!("{what}, {}", note.what), problem: note.problem }),
+        );
         for finding in found.damage.into_iter().filter(|finding| finding.problem != "the file is gone") {
             let advice = "restore the file from a copy, or take the tensor from a commit that has it sound";
             self.finding(format!("{what}, {}", finding.what), format!("{}; {advice}", finding.problem));
@@ -424,4 +435,26 @@ impl Checking<'_> {
             self.finding(path, format!("the file is gone, and {who} needs it; restore it from a copy"));
         }
     }
+}
+
+/// Versions that a note lists at most.
+const LISTED: usize = 5;
+
+/// Which versions of a table other programs made, and what they did, if there are some.
+fn of_others(lives: &Lives) -> Option<String> {
+    let of_others: Vec<(u64, String)> = lives
+        .entries
+        .iter()
+        .filter_map(|entry| {
+            Some((entry.version, format!("{} by {}", entry.operation, entry.foreign.as_ref()?)))
+        })
+        .collect();
+    let shown = of_others.iter().rev().take(LISTED).map(|(version, what)| format!("{version} ({what})"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = match of_others.len().checked_sub(LISTED) {
+        None | Some(0) => String::new(),
+        Some(more) => format!(" and {more} more"),
+    };
+    let last = "what they deleted of dense arrays and columns reads as zeros and missing samples";
+    (!of_others.is_empty()).then(|| format!("versions that other programs made: {shown}{more}; {last}"))
 }

@@ -109,7 +109,8 @@ fn read_all(
     let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
     // Checked before anything is allocated: what the chunks claim is bounded by their bytes.
     if total != header.nnz {
-        return bad(format!("they hold {total:?} nonzeros where {:?} belong", header.nnz));
+        let count = |count: Option<u64>| count.map_or("too many".to_owned(), |count| count.to_string());
+        return bad(format!("{} nonzeros are stored where {} belong", count(total), count(header.nnz)));
     }
     for (chunk, count) in chunks.iter().zip(&counts) {
         crate::packed::Reader::new(chunk.bytes)

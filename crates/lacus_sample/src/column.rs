@@ -310,6 +310,11 @@ impl Column {
         self.holds_media() && !self.htype.link
     }
 
+    /// The same column for elements of another dtype that its type may have.
+    pub(crate) fn of_dtype(&self, dtype: DType) -> Column {
+        Column { dtype: Some(dtype), ..self.clone() }
+    }
+
     pub(crate) fn rules(&self) -> &'static Rules {
         rules(self.htype.base)
     }

@@ -88,7 +88,10 @@ pub(crate) fn encode_elements<'a>(
         let found = format!("{} of shape {}", elements.dtype, elements.shape);
         return Err(column.misfit(format!("the bytes of {}", file_of_any(family)), found));
     }
-    let elements = fit(column, elements, false)?;
+    let elements = match family {
+        Family::Audio if elements.dtype.is_integer() => fit_sound(column, elements)?,
+        _ => fit(column, elements, false)?,
+    };
     let format = match (column.compression(), family) {
         (Compression::None | Compression::Zstd { .. }, _) => return Ok(Encoded::Elements(elements)),
         (Compression::Media(format), _) => format,
@@ -116,6 +119,31 @@ pub(crate) fn encode_elements<'a>(
     }
     let bytes = lacus_media::encode(elements.view()?, format, &options)?;
     Ok(Encoded::Piece(Piece { shape, codec: format.name(), bytes: Cow::Owned(bytes) }))
+}
+
+/// Integers for a column of sound. Their full scale is that of their dtype, as in a file of the same depth: int16 goes from
+/// -32768 to 32767, whatever the column's dtype. A WAV file keeps them in their own depth and is converted when it is
+/// read, so arrays and files give the same samples; where the column keeps no such file, they are converted now.
+fn fit_sound<'a>(column: &Column, elements: Elements<'a>) -> Result<Elements<'a>, SampleError> {
+    let (from, to) = (elements.dtype, column.known_dtype()?);
+    if from == to || elements.bytes.is_empty() {
+        return fit(column, elements, false);
+    }
+    if !matches!(from, DType::U8 | DType::I16 | DType::I32) {
+        let found = format!("{from} of shape {}, which no sound file has", elements.shape);
+        return Err(column.misfit(format!("{to}, uint8, int16 or int32 samples"), found));
+    }
+    let keeps_depth = match column.compression() {
+        Compression::Auto | Compression::Media(Format::Wav) => true,
+        Compression::Media(Format::Flac) => from == DType::I16,
+        _ => false,
+    };
+    if keeps_depth {
+        return fit(&column.of_dtype(from), elements, false);
+    }
+    let bytes = sound(from, to, &elements.bytes).map(|buffer| Cow::Owned(buffer.to_vec()));
+    let bytes = bytes.ok_or_else(|| SampleError::corrupt("sound", "a dtype without a full scale"))?;
+    fit(column, Elements { dtype: to, shape: elements.shape, bytes }, false)
 }
 
 /// Decodes a stored file, or what is selected of it.

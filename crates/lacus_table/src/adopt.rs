@@ -83,6 +83,9 @@ fn kept(held: &Held, has_rows: bool, has_header: bool) -> Option<Held> {
     let header = held.header.clone().filter(|_| has_header);
     match has_rows {
         true => Some(Held { header, ..held.clone() }),
-        false => header.map(|header| Held { header: Some(header), ..Held::new(&held.name) }),
+        false => {
+            let more_headers = held.more_headers.clone();
+            header.map(|header| Held { header: Some(header), more_headers, ..Held::new(&held.name) })
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::held::Holding;
 use crate::schema::{
     CELL_PAGE_ROWS, ROW_AXIS, TEXT_PAGE_BYTES, arrow_schema, column, coordinate_at, writer_properties,
 };
-use crate::snapshot::{FileKind, FileTags, HeaderRow};
+use crate::snapshot::{FILE_REVISION, FileKind, FileTags, HeaderRow};
 use crate::stats::FileStats;
 
 /// Rows per row group: about 100 MB of plain columns, a few when encoded.
@@ -278,8 +278,14 @@ impl CellFileWriter {
         let failed = Arc::clone(&sink.failed);
         let sink = self.writer.into_inner().map_err(|e| cause(&failed, &self.path, e))?;
         let tail_crc = sink.tail.as_deref().map(crc32c);
-        let tags =
-            FileTags { kind: FileKind::Cells, tail, tail_crc, deleted: 0, tensors: self.holding.finish() };
+        let tags = FileTags {
+            kind: FileKind::Cells,
+            revision: FILE_REVISION,
+            tail,
+            tail_crc,
+            deleted: 0,
+            tensors: self.holding.finish(),
+        };
         Ok(ClosedFile::new(self.path, sink.out, self.stats, tags))
     }
 }

@@ -5,6 +5,9 @@
 //!        straight from the caller's memory     one request from here to the end: `tail`
 //! ```
 //!
+//! `data` is the first column of the file's schema, too, so that readers which look for a row group where its first
+//! column begins find it ([`chunk_file_schema`]).
+//!
 //! The index columns (names, coordinates, codecs, checksums, headers) are written by the stock
 //! Parquet writer into memory, with a `data` column of nulls; their bytes are then placed behind the
 //! blobs, and the footer is rewritten to point to where everything is.
@@ -34,8 +37,8 @@ use crate::deletion::Descriptor;
 use crate::error::TableError;
 use crate::held::Holding;
 use crate::page::{Levels, page_start};
-use crate::schema::{arrow_schema, column, coordinate_at, writer_properties};
-use crate::snapshot::{FileKind, FileTags, HeaderRow};
+use crate::schema::{chunk_file_schema, column, coordinate, writer_properties};
+use crate::snapshot::{FILE_REVISION, FileKind, FileTags, HeaderRow};
 use crate::stats::FileStats;
 
 /// A value of at least this size gets a page of its own; smaller ones share pages of about this
@@ -109,7 +112,7 @@ impl ChunkFileWriter {
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(false, false))
             .with_skip_arrow_metadata(true);
-        let index = ArrowWriter::try_new_with_options(Vec::new(), arrow_schema(), options)
+        let index = ArrowWriter::try_new_with_options(Vec::new(), chunk_file_schema(), options)
             .map_err(TableError::parquet(&path))?;
         out.append(b"PAR1")?;
         Ok(ChunkFileWriter {
@@ -276,8 +279,14 @@ impl ChunkFileWriter {
         last.extend_from_slice(&footer);
         self.out.append(&last)?;
         let tail_crc = Some(crc32c(&last));
-        let tags =
-            FileTags { kind: FileKind::Chunks, tail, tail_crc, deleted: 0, tensors: self.holding.finish() };
+        let tags = FileTags {
+            kind: FileKind::Chunks,
+            revision: FILE_REVISION,
+            tail,
+            tail_crc,
+            deleted: 0,
+            tensors: self.holding.finish(),
+        };
         Ok(ClosedFile { path, out: self.out, stats: self.stats, tags })
     }
 }
@@ -328,17 +337,10 @@ fn relocated_footer(
     at: u64,
 ) -> Result<Vec<u8>, parquet::errors::ParquetError> {
     let shift = shift as i64;
-    let data_at = arrow_schema().index_of(column::DATA).expect("the schema has a data column");
-    let data_path = column::DATA;
     let mut builder = metadata.into_builder();
     let offsets = builder.take_offset_index().unwrap_or_default();
     let columns = builder.take_column_index().unwrap_or_default();
     let row_groups = builder.take_row_groups();
-    let leaf_of_data = row_groups
-        .first()
-        .and_then(|g| g.columns().iter().position(|c| c.column_path().string() == data_path))
-        .unwrap_or(data_at);
-
     let mut new_groups = Vec::with_capacity(row_groups.len());
     let mut new_offsets: Vec<Vec<OffsetIndexMetaData>> = Vec::with_capacity(row_groups.len());
     let mut new_columns: Vec<Vec<ColumnIndexMetaData>> = columns;
@@ -349,7 +351,7 @@ fn relocated_footer(
         let mut group_offsets = offsets.get(i).cloned().unwrap_or_default();
         for (leaf, chunk) in chunks.iter_mut().enumerate() {
             let moved = chunk.clone();
-            if leaf == leaf_of_data {
+            if chunk.column_path().string() == column::DATA {
                 let pages = &groups[i];
                 let bytes: u64 = pages.iter().map(|p| p.bytes).sum();
                 *chunk = moved
@@ -396,7 +398,9 @@ fn relocated_footer(
                 .build()?;
         }
         let total: i64 = chunks.iter().map(|c| c.uncompressed_size()).sum();
-        new_groups.push(group.set_column_metadata(chunks).set_total_byte_size(total).build()?);
+        let group = group.set_column_metadata(chunks).set_total_byte_size(total);
+        let first_page = groups[i].first().map_or(4, |page| page.offset as i64);
+        new_groups.push(group.set_file_offset(first_page).build()?);
         new_offsets.push(group_offsets);
     }
     let metadata = builder
@@ -495,7 +499,7 @@ impl IndexRows {
     /// The gathered rows as a batch, leaving none.
     fn take(&mut self, path: &str) -> Result<RecordBatch, TableError> {
         let rows = std::mem::take(&mut self.rows);
-        let schema = arrow_schema();
+        let schema = chunk_file_schema();
         let mut columns: Vec<ArrayRef> =
             schema.fields().iter().map(|f| new_null_array(f.data_type(), rows.len())).collect();
         let at = |name: &str| schema.index_of(name).expect("the schema has this column");
@@ -509,7 +513,7 @@ impl IndexRows {
         for k in 0..MAX_RANK {
             if rows.iter().any(|row| row.coords.len() > k) {
                 let values = rows.iter().map(|row| row.coords.get(k).copied());
-                columns[coordinate_at(k)] = Arc::new(Int64Array::from_iter(values));
+                columns[at(&coordinate(k))] = Arc::new(Int64Array::from_iter(values));
             }
         }
         let mut codecs = StringBuilder::new();

@@ -12,16 +12,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use lacus_io::{Store, World};
 use lacus_layout::Coords;
 use roaring::RoaringTreemap;
 use serde_json::{Value as Json, json};
 
+use crate::beginning::first_entry;
 use crate::chunk_file::StagedFile;
 use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
+use crate::foreign_rows::is_in_the_way;
 use crate::held::PENDING;
 use crate::log::{Action, Add, LogState, Remove, entry_path, parse_entry, render_entry};
 use crate::log_checkpoint::{self, CHECKPOINT_EVERY};
@@ -40,6 +43,9 @@ pub(crate) const MAX_REWRITE_BYTES: u64 = 1 << 20;
 
 /// Where the newest version that is known to be safe against power loss is noted.
 const SYNCED: &str = "_lacus/synced";
+
+/// Log entries read at once to see what is to be synced.
+const ENTRIES_AT_ONCE: usize = 32;
 
 /// Rows that a commit replaces or removes.
 #[derive(Clone, Debug)]
@@ -358,7 +364,11 @@ impl Committer<'_> {
             .map(|held| held.bytes)
             .sum();
         let brings_vectors = staged.files.iter().any(|f| f.vector.is_some());
-        let use_vectors = snapshot.deletion_vectors || brings_vectors || to_rewrite > MAX_REWRITE_BYTES;
+        // Rows that nothing here could copy stay in the file they are in.
+        let in_the_way =
+            changes.values().flat_map(|change| &change.held).any(|held| is_in_the_way(snapshot, held));
+        let use_vectors =
+            snapshot.deletion_vectors || brings_vectors || in_the_way || to_rewrite > MAX_REWRITE_BYTES;
         if brings_vectors {
             enable_vectors(snapshot, &mut actions);
         }
@@ -441,6 +451,7 @@ impl Committer<'_> {
                     let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
                     let held = change.held.remove(at);
                     change.dead.extend(held.header.iter().map(|h| h.row));
+                    change.dead.extend(&held.more_headers);
                     for &(first, count) in &held.rows {
                         change.dead.insert_range(first..first + count);
                     }
@@ -448,13 +459,15 @@ impl Committer<'_> {
             }
             Supersede::Header(name) => {
                 let Some(state) = snapshot.state(name) else { return Ok(()) };
-                let holder = state.files.iter().find(|f| f.held(name).is_some_and(|h| h.header.is_some()));
-                let Some(entry) = holder else { return Ok(()) };
-                let change = FileChange::of(changes, entry);
-                if let Some(at) = change.held.iter().position(|h| h.name == *name) {
-                    let header = change.held[at].header.take();
-                    change.dead.extend(header.iter().map(|h| h.row));
-                    if change.held[at].rows.is_empty() {
+                // Only another writer can have left several.
+                let holders = state.files.iter().filter(|f| f.held(name).is_some_and(|h| h.header.is_some()));
+                for entry in holders {
+                    let change = FileChange::of(changes, entry);
+                    let Some(at) = change.held.iter().position(|h| h.name == *name) else { continue };
+                    let held = &mut change.held[at];
+                    change.dead.extend(held.header.take().iter().map(|h| h.row));
+                    change.dead.extend(std::mem::take(&mut held.more_headers));
+                    if held.rows.is_empty() {
                         change.held.remove(at);
                     }
                 }
@@ -573,7 +586,7 @@ impl Committer<'_> {
     /// Log checkpoints, and durability when asked for.
     async fn after(&self, snapshot: &Snapshot, options: &WriteOptions) -> Result<(), TableError> {
         if options.durable {
-            self.sync(snapshot.version, None).await?;
+            self.sync(snapshot).await?;
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
@@ -592,42 +605,40 @@ impl Committer<'_> {
         }
     }
 
-    /// Syncs everything since the last version that is known to be synced: the one noted, or `known`. This version is
-    /// noted once the work is done: what an entry says of itself was written before.
-    pub(crate) async fn sync(&self, version: u64, known: Option<u64>) -> Result<(), TableError> {
+    /// Syncs all that the versions since the last synced one wrote: data files, deletion vectors, log entries and the
+    /// directories they are in. Which version that is, is noted once the work is done: what an entry says of itself was
+    /// written before. The note itself is not synced: an old or empty one only means that more is synced the next time.
+    pub(crate) async fn sync(&self, snapshot: &Snapshot) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
+        let newest = snapshot.version;
         let noted = self.store.read_all(SYNCED).await.ok();
         let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
-        let noted = noted.max(known);
-        if noted.is_some_and(|noted| noted >= version) {
+        let first = noted.map_or(0, |noted| noted.saturating_add(1)).max(first_entry(&snapshot.metadata));
+        if first > newest {
             return Ok(());
         }
-        let mut paths = vec![entry_path(version)];
-        let mut at = version;
-        loop {
-            let bytes = match self.store.read_all(&entry_path(at)).await {
+        let mut entries = futures::stream::iter(first..=newest)
+            .map(|version| async move { (version, self.store.read_all(&entry_path(version)).await) })
+            .buffered(ENTRIES_AT_ONCE);
+        let mut paths = Vec::new();
+        while let Some((version, bytes)) = entries.next().await {
+            let bytes = match bytes {
                 Ok(bytes) => bytes,
-                // A branch begins with a log checkpoint, which was synced when it was made.
-                Err(e) if e.is_not_found() && at < version => break,
+                // Another tool tidied its log up.
+                Err(e) if e.is_not_found() && version < newest => continue,
                 Err(e) => return Err(e.into()),
             };
-            for action in &parse_entry(at, &bytes)? {
+            for action in &parse_entry(version, &bytes)? {
                 if let Action::Add(add) = action {
                     paths.push(add.path.clone());
                     paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
                 }
             }
-            paths.push(entry_path(at));
-            if at == 0 || noted.is_some_and(|noted| noted + 1 >= at) {
-                break;
-            }
-            at -= 1;
+            paths.push(entry_path(version));
         }
-        paths.sort();
-        paths.dedup();
         Ok(lacus_io::blocking(|| {
             local.sync(&paths)?;
-            local.replace(SYNCED, version.to_string().as_bytes())
+            local.replace(SYNCED, newest.to_string().as_bytes())
         })?)
     }
 }
@@ -738,7 +749,8 @@ fn kill(index: &ColumnIndex, ids: &[u64], changes: &mut BTreeMap<String, FileCha
             // A share of the bytes goes with each row: what exactly is not worth reading the file for.
             held.bytes -= (u128::from(held.bytes) * u128::from(dead) / u128::from(live)) as u64;
         } else if held.header.is_some() {
-            *held = Held { header: held.header.take(), ..Held::new(&index.name) };
+            let more_headers = std::mem::take(&mut held.more_headers);
+            *held = Held { header: held.header.take(), more_headers, ..Held::new(&index.name) };
         } else {
             change.held.remove(at);
         }

@@ -26,6 +26,8 @@ pub struct HistoryEntry {
     pub tensors: Vec<String>,
     /// Whether only the place of rows changed, and not what they say.
     pub moved: bool,
+    /// The program that made it, where it was not Lacus.
+    pub foreign: Option<String>,
     /// The commit whose content this version has, where it was made as one.
     pub commit: Option<String>,
 }
@@ -74,6 +76,10 @@ pub(crate) fn describe(version: u64, actions: &[Action]) -> HistoryEntry {
         durable: info["lacus"]["durable"] == true,
         tensors: tensors_of(&info["lacus"]["writes"]),
         moved: info["lacus"]["moved"] == true,
+        foreign: info["lacus"].is_null().then(|| match info["engineInfo"].as_str() {
+            Some(engine) => engine.to_owned(),
+            None => "another program".to_owned(),
+        }),
         commit: info["lacus"]["commit"].as_str().map(str::to_owned),
     }
 }

@@ -126,8 +126,8 @@ pub(crate) fn entry_of(entry: &FileEntry, tensors: Vec<Held>) -> FileEntry {
         tags: None,
         deletion_vector: None,
     };
-    let FileTags { kind, tail, tail_crc, .. } = entry.tags;
-    FileEntry { add, tags: FileTags { kind, tail, tail_crc, deleted: 0, tensors } }
+    let FileTags { kind, revision, tail, tail_crc, .. } = entry.tags;
+    FileEntry { add, tags: FileTags { kind, revision, tail, tail_crc, deleted: 0, tensors } }
 }
 
 /// What is held of a tensor in the rows of `only`; `None` if that is nothing.

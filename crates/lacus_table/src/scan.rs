@@ -8,16 +8,24 @@ use lacus_io::Store;
 
 use crate::error::TableError;
 use crate::file_index::FileIndex;
+use crate::foreign_rows::UNNAMED;
 use crate::held::extend_run;
 use crate::log::Add;
 use crate::schema::column;
-use crate::snapshot::{FileEntry, FileKind, FileTags, HeaderRow, Held};
+use crate::snapshot::{FILE_REVISION, FileEntry, FileKind, FileTags, HeaderRow, Held};
 
 /// Reads which tensors a file holds, in which rows, and their header rows.
 pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableError> {
     let mut entry = FileEntry {
         add,
-        tags: FileTags { kind: FileKind::Foreign, tail: 0, tail_crc: None, deleted: 0, tensors: Vec::new() },
+        tags: FileTags {
+            kind: FileKind::Foreign,
+            revision: FILE_REVISION,
+            tail: 0,
+            tail_crc: None,
+            deleted: 0,
+            tensors: Vec::new(),
+        },
     };
     let index = FileIndex::load(store, &entry).await?;
     let deleted = match entry.deletions() {
@@ -51,15 +59,16 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
     let metadata = batch.column_by_name(column::METADATA).ok_or_else(bad)?;
     let mut found: BTreeMap<String, Held> = BTreeMap::new();
     for row in 0..batch.num_rows() {
-        let name = if tensors.is_valid(row) { tensors.value(row) } else { return Err(bad()) };
-        let held = found.entry(name.to_owned()).or_insert_with(|| Held::new(name));
         let at = row as u64;
+        if deleted.as_ref().is_some_and(|d| d.contains(at)) {
+            continue;
+        }
+        let name = if tensors.is_valid(row) { tensors.value(row) } else { UNNAMED };
+        let held = found.entry(name.to_owned()).or_insert_with(|| Held::new(name));
         let is_header = dtypes.is_valid(row) || metadata.is_valid(row);
-        let is_dead = deleted.as_ref().is_some_and(|d| d.contains(at));
         if is_header {
-            if !is_dead {
-                held.header = Some(header_row(&batch, row).ok_or_else(bad)?);
-            }
+            let header = header_row(&batch, row).ok_or_else(bad)?;
+            held.more_headers.extend(held.header.replace(header).map(|before| before.row));
             continue;
         }
         extend_run(&mut held.rows, at, 1);
@@ -69,7 +78,7 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
             let (low, high) = held.span.unwrap_or((id, id));
             held.span = Some((low.min(id), high.max(id)));
         }
-        if let Some(lengths) = lengths.filter(|l| l.is_valid(row) && !is_dead) {
+        if let Some(lengths) = lengths.filter(|l| l.is_valid(row)) {
             held.bytes += u64::try_from(lengths.value(row)).unwrap_or(0);
         }
     }

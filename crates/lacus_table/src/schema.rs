@@ -91,6 +91,20 @@ pub(crate) fn arrow_schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
+/// The columns in the order in which chunk files have them: `data` first, the others as in the table.
+///
+/// Readers of the parquet-mr family give a row group to the split that holds the offset of its first column plus half
+/// of its size. The bytes of `data` come first in the file and are most of it: with any other column first, that
+/// point lies beyond the end of the file, and the rows are in no split.
+pub(crate) fn chunk_file_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let (data, others): (Vec<_>, Vec<_>) =
+            arrow_schema().fields().iter().cloned().partition(|field| field.name() == column::DATA);
+        Arc::new(Schema::new(data.into_iter().chain(others).collect::<Vec<_>>()))
+    });
+    Arc::clone(&SCHEMA)
+}
+
 /// The schema in Delta's terms, as the `metaData` action carries it.
 fn delta_schema() -> String {
     let fields: Vec<Json> = arrow_schema()
@@ -157,6 +171,10 @@ pub(crate) const CELL_PAGE_ROWS: usize = 32 << 10;
 /// Bytes of text in a page: what reading one text costs at least.
 pub(crate) const TEXT_PAGE_BYTES: usize = 32 << 10;
 
+/// Bytes of distinct floats above which a dictionary of them is given up: until then, each of them was
+/// written twice.
+const FLOAT_DICTIONARY_BYTES: usize = 64 << 10;
+
 /// How the Parquet files are written; `cells` for files of COO cells.
 pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterProperties {
     let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
@@ -187,7 +205,14 @@ pub(crate) fn writer_properties(cells: bool, value_is_smooth: bool) -> WriterPro
             .set_column_statistics_enabled(path(&name), EnabledStatistics::Page);
     }
     for name in [column::FLOAT, column::REAL] {
-        builder = builder.set_column_encoding(path(name), Encoding::BYTE_STREAM_SPLIT);
+        // BYTE_STREAM_SPLIT would be smaller for measured values, and Spark 4.0 refuses every file that has it,
+        // even where all values are null.
+        builder = builder.set_column_encoding(path(name), Encoding::PLAIN);
+        if cells && !value_is_smooth {
+            builder = builder
+                .set_column_dictionary_enabled(path(name), true)
+                .set_column_dictionary_page_size_limit(path(name), FLOAT_DICTIONARY_BYTES);
+        }
     }
     // Texts are read a page at a time, so pages are small.
     builder = builder.set_column_data_page_size_limit(path(column::TEXT), TEXT_PAGE_BYTES);

@@ -32,10 +32,17 @@ pub(crate) enum FileKind {
     Foreign,
 }
 
+/// How data files are laid out and encoded today; docs/format.md lists what changed with each number. Files of an
+/// older one are read as before, and a compaction writes them anew.
+pub(crate) const FILE_REVISION: u32 = 2;
+
 /// What a file holds, as its tags say.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTags {
     pub kind: FileKind,
+    /// The [`FILE_REVISION`] with which it was written; files from before there was one say nothing.
+    #[serde(default = "first_revision")]
+    pub revision: u32,
     /// Where what describes the data begins: from here to the end is one request.
     pub tail: u64,
     /// CRC-32C of the bytes from `tail` to the end.
@@ -48,7 +55,16 @@ pub(crate) struct FileTags {
     pub tensors: Vec<Held>,
 }
 
+fn first_revision() -> u32 {
+    1
+}
+
 impl FileTags {
+    /// Whether Lacus wrote the file in a way that other engines read badly, or not at all.
+    pub(crate) fn is_old(&self) -> bool {
+        self.kind != FileKind::Foreign && self.revision < FILE_REVISION
+    }
+
     /// Whether runs of rows lie apart, in a file of so many rows, and ids where ids can be.
     fn are_sane(&self, file_rows: u64) -> bool {
         let ends = |runs: &[(u64, u64)], limit: u64| {
@@ -75,6 +91,9 @@ pub(crate) struct Held {
     /// The header row, when it is in this file and alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<HeaderRow>,
+    /// Other live header rows of the same tensor, which only another writer can have left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_headers: Vec<u64>,
     /// Runs of rows (first, count) of chunks, cells or samples, dead ones included.
     #[serde(default)]
     pub rows: Vec<(u64, u64)>,
@@ -96,6 +115,7 @@ impl Held {
         Held {
             name: name.to_owned(),
             header: None,
+            more_headers: Vec::new(),
             rows: Vec::new(),
             ids: Vec::new(),
             span: None,

@@ -37,6 +37,7 @@ fn as_text(report: &CheckReport, repair: bool) -> String {
     let told = |found: &Finding| format!("{}: {}", found.what, found.problem);
     let word = if repair { "repaired" } else { "repairable" };
     lines.extend(report.repaired.iter().map(|found| (word, told(found))));
+    lines.extend(report.notes.iter().map(|found| ("note", told(found))));
     lines.extend(report.damage.iter().map(|found| ("damage", told(found))));
     lines.push(("result", if is_healthy(report, repair) { "healthy" } else { "damaged" }.to_owned()));
     facts(&lines)
@@ -54,6 +55,6 @@ fn as_json(report: &CheckReport, repair: bool) -> Json {
         "healthy": is_healthy(report, repair), "repair": repair,
         "branches": report.branches, "tags": report.tags, "commits": report.commits,
         "verified_bytes": report.verified_bytes,
-        "damage": all(&report.damage), "repaired": all(&report.repaired),
+        "damage": all(&report.damage), "repaired": all(&report.repaired), "notes": all(&report.notes),
     })
 }

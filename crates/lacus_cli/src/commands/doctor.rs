@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lacus_io::{Store, World, ensure_conditional_put};
-use lacus_table::{DoctorReport, ErrorKind};
+use lacus_table::{DoctorReport, ErrorKind, Finding};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<(), Failu
         || as_json(&store, open_time, &commits, &report),
         || as_text(&store, open_time, &commits, &report),
     )?;
-    match (report.damage.len(), commits) {
+    match (report.damage.len() + report.foreign.len(), commits) {
         (0, Ok(_)) => Ok(()),
         (0, Err(failure)) => Err(failure),
         (found, _) => Err(Failure::new(ErrorKind::Corrupt, format!("{} found", count(found, "problem")))),
@@ -76,11 +76,18 @@ fn as_text(
             ),
         ));
     }
-    for found in &report.damage {
+    for found in &report.notes {
+        lines.push(("note", format!("{}: {}", found.what, found.problem)));
+    }
+    for found in report.foreign.iter().chain(&report.damage) {
         lines.push(("damage", format!("{}: {}", found.what, found.problem)));
     }
-    lines.push(("result", if report.damage.is_empty() { "healthy" } else { "damaged" }.to_owned()));
+    lines.push(("result", if is_healthy(report) { "healthy" } else { "damaged" }.to_owned()));
     facts(&lines)
+}
+
+fn is_healthy(report: &DoctorReport) -> bool {
+    report.damage.is_empty() && report.foreign.is_empty()
 }
 
 fn threads() -> String {
@@ -93,16 +100,19 @@ fn as_json(
     commits: &Result<&str, Failure>,
     report: &DoctorReport,
 ) -> Json {
-    let damage: Vec<Json> =
-        report.damage.iter().map(|found| json!({"what": found.what, "problem": found.problem})).collect();
+    let listed = |findings: &[Finding]| -> Vec<Json> {
+        findings.iter().map(|found| json!({"what": found.what, "problem": found.problem})).collect()
+    };
     json!({
-        "healthy": report.damage.is_empty() && commits.is_ok(),
+        "healthy": is_healthy(report) && commits.is_ok(),
         "lacus": env!("CARGO_PKG_VERSION"),
         "url": store.url().as_str(),
         "open_ms": open_time.as_secs_f64() * 1e3,
         "commits_are_safe": commits.is_ok(),
         "version": report.version, "tensors": report.tensors, "files": report.files,
-        "verified_bytes": report.verified_bytes, "damage": damage,
+        "verified_bytes": report.verified_bytes, "damage": listed(&report.damage),
+        "foreign": listed(&report.foreign),
+        "notes": listed(&report.notes),
         "unused_files": report.unused_files, "unused_bytes": report.unused_bytes,
     })
 }

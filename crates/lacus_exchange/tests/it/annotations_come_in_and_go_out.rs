@@ -1,10 +1,11 @@
 //! COCO: boxes, polygons, masks in both kinds of runs, keypoints, captions.
 
-use lacus_dataset::Value;
+use lacus_dataset::{Extend, Sample, Value};
 use lacus_exchange::{ExportOptions, ImportOptions, from_coco, to_coco};
+use lacus_table::WriteOptions;
 use serde_json::{Value as Json, json};
 
-use crate::support::{block_on, dataset, everything, png, put, reasons, skip, values};
+use crate::support::{block_on, dataset, everything, png, put, reasons, skip, tree, values};
 
 fn annotations() -> Json {
     json!({
@@ -51,14 +52,17 @@ fn all_of_it_comes_back() {
             "image_id",
             "boxes",
             "categories",
+            "annotation_ids",
             "areas",
             "iscrowd",
             "keypoints",
+            "keypoints_of",
             "polygons",
             "polygons_of",
             "masks",
             "masks_of",
             "captions",
+            "caption_ids",
         ];
         assert_eq!(report.columns, expected);
         assert_eq!(first.column("categories").unwrap().class_names(), ["cat", "person"]);
@@ -68,7 +72,8 @@ fn all_of_it_comes_back() {
         };
         assert_eq!(shapes("boxes").await, [Some(vec![2, 4]), Some(vec![1, 4]), Some(vec![0, 4])]);
         assert_eq!(shapes("masks").await, [Some(vec![3, 4, 1]), Some(vec![2, 2, 1]), None]);
-        assert_eq!(shapes("keypoints").await, [Some(vec![6, 2]), Some(vec![6, 1]), Some(vec![6, 0])]);
+        // Only those that have some: the second thing of the first picture.
+        assert_eq!(shapes("keypoints").await, [Some(vec![6, 1]), None, None]);
         let Some(Value::Sequence(outlines)) = &values(&first, "polygons").await[0] else { panic!() };
         assert_eq!(outlines.len(), 2);
         // [1, 2, 1] down the columns of 2 × 2 pixels.
@@ -90,6 +95,111 @@ fn all_of_it_comes_back() {
         let mut second = dataset().await;
         from_coco(&mut second, &out, &ImportOptions::default()).await.unwrap();
         assert_eq!(everything(&first).await, everything(&second).await);
+
+        // What came in: all ids, supercategories, and keypoints where there were some.
+        let facts = |coco: &Json| {
+            let id = |thing: &Json| thing["id"].as_i64().unwrap();
+            let mut all: Vec<(i64, Json)> = coco["annotations"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|a| {
+                    let kept =
+                        ["image_id", "category_id", "bbox", "area", "keypoints", "num_keypoints", "caption"];
+                    let numbers = |value: &Json| match value.as_array() {
+                        Some(list) => json!(list.iter().map(Json::as_f64).collect::<Vec<_>>()),
+                        None => value.clone(),
+                    };
+                    (id(a), kept.iter().map(|key| ((*key).to_owned(), numbers(&a[*key]))).collect())
+                })
+                .collect();
+            all.sort_by_key(|(id, _)| *id);
+            let images: Vec<(i64, Json)> =
+                coco["images"].as_array().unwrap().iter().map(|i| (id(i), i["file_name"].clone())).collect();
+            (all, images, coco["categories"].clone())
+        };
+        assert_eq!(facts(&json), facts(&coco));
+
+        // Through a Parquet file, too.
+        let wide = root.path().join("a.parquet");
+        lacus_exchange::to_parquet(&first, &wide, &ExportOptions::default()).await.unwrap();
+        let mut third = dataset().await;
+        lacus_exchange::from_parquet(&mut third, &wide, &ImportOptions::default()).await.unwrap();
+        to_coco(&third, &root.path().join("third"), &ExportOptions::default()).await.unwrap();
+        let text = std::fs::read_to_string(root.path().join("third/annotations.json")).unwrap();
+        assert_eq!(facts(&serde_json::from_str(&text).unwrap()), facts(&coco));
+    });
+}
+
+#[test]
+fn new_things_get_ids_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "images/a.png", png(3, 4, 5));
+    let coco = json!({
+        "images": [{"id": 7, "file_name": "a.png"}],
+        "categories": [{"id": 44, "name": "cat", "supercategory": "animal"}],
+        "annotations": [{"id": 30, "image_id": 7, "category_id": 44, "bbox": [0, 0, 510.66, 1]}],
+    });
+    let source = put(root.path(), "a.json", coco.to_string());
+    block_on(async {
+        let mut found = dataset().await;
+        from_coco(&mut found, &source, &ImportOptions::default()).await.unwrap();
+        // The same once more: every id is there twice.
+        let append = ImportOptions { append: true, ..ImportOptions::default() };
+        from_coco(&mut found, &source, &append).await.unwrap();
+        found.add_class_names("categories", &["dog".to_owned()], &WriteOptions::default()).await.unwrap();
+        let rows = Extend {
+            columns: vec![
+                ("image".to_owned(), vec![Sample::Encoded(png(2, 2, 1).into())].into()),
+                ("file_name".to_owned(), vec![Sample::Text("a.png".into())].into()),
+                ("boxes".to_owned(), vec![Sample::Json(json!([[0, 0, 1, 1]]))].into()),
+                ("categories".to_owned(), vec![Sample::Json(json!(["dog"]))].into()),
+            ],
+            ..Extend::default()
+        };
+        found.extend(rows, &WriteOptions::default()).await.unwrap();
+        let out = root.path().join("out");
+        to_coco(&found, &out, &ExportOptions::default()).await.unwrap();
+        let json: Json =
+            serde_json::from_slice(&std::fs::read(out.join("annotations.json")).unwrap()).unwrap();
+        let list = |of: &str, key: &str| -> Vec<Json> {
+            json[of].as_array().unwrap().iter().map(|thing| thing[key].clone()).collect()
+        };
+        assert_eq!(list("images", "id"), [7, 8, 9]);
+        // One file is listed twice, another of the same name has one of its own.
+        assert_eq!(list("images", "file_name"), ["a.png", "a.png", "a_2.png"]);
+        assert_eq!(list("annotations", "id"), [30, 31, 32]);
+        assert_eq!(list("annotations", "image_id"), [7, 8, 9]);
+        assert_eq!(list("annotations", "category_id"), [44, 44, 45]);
+        assert_eq!(list("annotations", "bbox")[0], json!([0.0, 0.0, 510.66, 1.0]));
+        assert_eq!(json["categories"][0], coco["categories"][0]);
+        assert_eq!(json["categories"][1], json!({"id": 45, "name": "dog"}));
+        let names: Vec<String> = tree(&out.join("images")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a.png", "a_2.png"]);
+    });
+}
+
+#[test]
+fn names_of_images_are_kept() {
+    let root = tempfile::tempdir().unwrap();
+    for (seed, name) in ["a/x.png", "b/x.png", "y.png"].iter().enumerate() {
+        put(root.path(), &format!("images/{name}"), png(3, 4, seed as u8));
+    }
+    let names = ["a/x.png", "b/x.png", "./y.png", "a/x.png"];
+    let images: Vec<Json> =
+        names.iter().enumerate().map(|(id, name)| json!({"id": id, "file_name": name})).collect();
+    let source = put(root.path(), "a.json", json!({"images": images}).to_string());
+    block_on(async {
+        let mut found = dataset().await;
+        from_coco(&mut found, &source, &ImportOptions::default()).await.unwrap();
+        let out = root.path().join("out");
+        to_coco(&found, &out, &ExportOptions::default()).await.unwrap();
+        let json: Json =
+            serde_json::from_slice(&std::fs::read(out.join("annotations.json")).unwrap()).unwrap();
+        let list: Vec<&str> =
+            json["images"].as_array().unwrap().iter().map(|i| i["file_name"].as_str().unwrap()).collect();
+        assert_eq!(list, names);
+        assert_eq!(tree(&out.join("images")), tree(&root.path().join("images")));
     });
 }
 

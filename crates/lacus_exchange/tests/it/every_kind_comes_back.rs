@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{
     block_on, bytes, bytes as bytes_of, dataset, everything, filled, ints, picture, png, put, spec, texts,
-    values, wav,
+    tree, values, wav,
 };
 
 #[test]
@@ -29,20 +29,24 @@ fn a_folder_of_classes() {
         let report =
             from_folder(&mut first, &root.path().join("in"), &ImportOptions::default()).await.unwrap();
         assert_eq!((report.rows, report.skipped_total), (3, 0));
-        assert_eq!(report.columns, ["image", "label"]);
+        assert_eq!(report.columns, ["image", "label", "file_name"]);
         assert_eq!(first.column("label").unwrap().class_names(), ["cat", "dog"]);
         assert_eq!(ints(&values(&first, "label").await), [Some(0), Some(0), Some(1)]);
         let jpeg = std::fs::read(root.path().join("in/cat/1.jpg")).unwrap();
         assert_eq!(bytes(&first, "image").await[0].as_deref(), Some(&jpeg[..]));
-        assert_eq!(
-            report.bytes,
-            bytes(&first, "image").await.iter().flatten().map(|b| b.len() as u64).sum::<u64>() + 3 * 3
-        );
+        let names = texts(&values(&first, "file_name").await);
+        assert_eq!(names, ["1.jpg", "deep/2.png", "b.png"].map(|name| Some(name.to_owned())));
+        let media = bytes(&first, "image").await.iter().flatten().map(Vec::len).sum::<usize>();
+        let words = ["cat", "cat", "dog", "1.jpg", "deep/2.png", "b.png"].map(str::len).iter().sum::<usize>();
+        assert_eq!(report.bytes as usize, media + words);
 
         let out = root.path().join("out");
         let report = to_folder(&first, &out, &ExportOptions::default()).await.unwrap();
         assert_eq!((report.rows, report.skipped_total), (3, 0));
-        assert_eq!(std::fs::read(out.join("cat/00000000.jpg")).unwrap(), jpeg);
+        assert_eq!(std::fs::read(out.join("cat/1.jpg")).unwrap(), jpeg);
+        let mut expected = tree(&root.path().join("in"));
+        expected.retain(|(name, _)| !name.contains(".hidden"));
+        assert_eq!(tree(&out), expected);
         let mut second = dataset().await;
         from_folder(&mut second, &out, &ImportOptions::default()).await.unwrap();
         assert_eq!(everything(&first).await, everything(&second).await);
@@ -67,10 +71,60 @@ fn a_folder_of_splits_and_of_sound() {
             ..ImportOptions::default()
         };
         let report = from_folder(&mut found, &root.path().join("in"), &options).await.unwrap();
-        assert_eq!(report.columns, ["digits/audio", "digits/label", "digits/split"]);
+        assert_eq!(report.columns, ["digits/audio", "digits/label", "digits/split", "digits/file_name"]);
         assert_eq!(found.column("digits/split").unwrap().class_names(), ["train", "val"]);
         assert_eq!(ints(&values(&found, "digits/split").await), [Some(0), Some(1), Some(1)]);
         assert_eq!(ints(&values(&found, "digits/label").await), [Some(0), Some(0), Some(1)]);
+        let out = root.path().join("out");
+        to_folder(&found, &out, &ExportOptions::default()).await.unwrap();
+        assert_eq!(tree(&out), tree(&root.path().join("in")));
+    });
+}
+
+#[test]
+fn names_of_files_stay_inside_and_apart() {
+    let root = tempfile::tempdir().unwrap();
+    let names =
+        ["a.png", "a.png", "../up.png", "/etc/abs.png", "x/../../y.png", "a.png/b.png", "sp: ace?.png"];
+    block_on(async {
+        let pictures: Vec<Vec<u8>> = (0..=names.len()).map(|i| png(2, 2, i as u8)).collect();
+        let samples = pictures.iter().map(|bytes| Sample::Encoded(bytes.clone().into())).collect();
+        let texts = names.iter().map(|name| Sample::Text((*name).into())).chain([Sample::Missing]).collect();
+        let found = filled(vec![
+            ("image", spec("image", json!({})), samples),
+            ("file_name", spec("text", json!({})), texts),
+        ])
+        .await;
+        let out = root.path().join("out");
+        to_folder(&found, &out, &ExportOptions::default()).await.unwrap();
+        let mut expected: Vec<(String, Vec<u8>)> = [
+            "a.png",
+            "a_2.png",
+            "_../up.png",
+            "etc/abs.png",
+            "x/_../_../y.png",
+            "a_3.png/b.png",
+            "sp: ace?.png",
+            "00000007.png",
+        ]
+        .into_iter()
+        .map(str::to_owned)
+        .zip(pictures)
+        .collect();
+        expected.sort();
+        assert_eq!(tree(&out), expected);
+        // Nothing but the folder was made.
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
+        // A column that keeps files of another format gives them its extension.
+        let jpegs = ColumnSpec { compression: Some("jpeg".into()), ..spec("image", json!({})) };
+        let again = filled(vec![
+            ("image", jpegs, vec![Sample::Encoded(png(2, 2, 1).into())]),
+            ("file_name", spec("text", json!({})), vec![Sample::Text("a.png".into())]),
+        ])
+        .await;
+        let out = root.path().join("jpegs");
+        to_folder(&again, &out, &ExportOptions::default()).await.unwrap();
+        assert!(out.join("a.jpg").is_file());
     });
 }
 

@@ -55,6 +55,26 @@ pub(crate) fn wav(frames: u64) -> Vec<u8> {
         .unwrap()
 }
 
+/// All files below a directory and what is in them, sorted by name.
+pub(crate) fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut left = vec![root.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => left.push(path),
+                false => {
+                    let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                    all.push((name, std::fs::read(&path).unwrap()));
+                }
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
 /// Writes a file, and the directories above it.
 pub(crate) fn put(root: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = root.join(name);

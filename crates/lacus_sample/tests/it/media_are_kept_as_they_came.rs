@@ -178,6 +178,43 @@ fn sound_given_as_elements_becomes_a_file() {
     assert_eq!(facts.details["sample_rate"], lacus_media::probe(&mp3).unwrap().details["sample_rate"]);
 }
 
+#[test]
+fn integers_given_as_elements_have_the_scale_of_files() {
+    let least_and_half = |dtype: DType| match dtype {
+        DType::U8 => tensor(dtype, &[3, 1], &[0u8, 128, 192]),
+        DType::I16 => tensor(dtype, &[3, 1], &[i16::MIN, 0, 1 << 14]),
+        _ => tensor(dtype, &[3, 1], &[i32::MIN, 0, 1 << 30]),
+    };
+    let options = lacus_media::EncodeOptions { sample_rate: 8000, ..Default::default() };
+    for compression in ["auto", "wav", "none", "zstd"] {
+        for to in [DType::F32, DType::F64, DType::I16, DType::I32, DType::U8] {
+            let spec = ColumnSpec {
+                dtype: Some(to),
+                compression: Some(compression.into()),
+                options: map(json!({"sample_rate": 8000})),
+                ..spec("audio")
+            };
+            let column = Column::new(&spec).unwrap();
+            for from in [DType::U8, DType::I16, DType::I32] {
+                let sound = least_and_half(from);
+                let wav = lacus_media::encode(sound.as_ref(), Format::Wav, &options).unwrap();
+                let as_file = same(&column, Sample::Encoded(wav.into()));
+                let as_array = same(&column, Sample::Tensor(sound.as_ref()));
+                assert_eq!(as_array, as_file, "{from} in a column of {to}, {compression}");
+                if to == DType::F32 {
+                    assert_eq!(as_array, Value::Tensor(tensor(to, &[3, 1], &[-1f32, 0.0, 0.5])));
+                }
+            }
+        }
+    }
+    let column = with_options("audio", json!({"sample_rate": 8000}));
+    let error = encode(&column, Sample::Tensor(filled(DType::I64, &[3, 1], 0).as_ref())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "audio: expected float32, uint8, int16 or int32 samples, found int64 of shape (3, 1), which no sound file has"
+    );
+}
+
 fn sound_of(frames: u64) -> Tensor {
     filled(DType::F32, &[frames, 1], 0)
 }

@@ -1,10 +1,14 @@
-//! Compaction: many small files into few, deletion vectors purged.
+//! Compaction: many small files into few, deletion vectors purged, files of an older revision written anew.
+//!
+//! Files that hold rows of other writers which belong to no tensor stay as they are: nothing here knows what
+//! these rows mean, so nothing here may drop them.
 
 use serde_json::json;
 
 use crate::commit::{Staged, Supersede};
 use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
+use crate::foreign_rows::foreign_rows;
 use crate::snapshot::{FileEntry, FileKind};
 use crate::stage::{FILE_BYTES, WriteOptions};
 use crate::table::Table;
@@ -27,13 +31,15 @@ pub struct CompactReport {
     pub bytes_before: u64,
     /// Bytes of the latter.
     pub bytes_after: u64,
+    /// Files left as they are because they hold rows of other writers that belong to no tensor. A check names these.
+    pub files_kept: usize,
     /// The version it made; the one there was when there was nothing to do.
     pub version: u64,
 }
 
 impl Table {
-    /// Joins small files and purges deletion vectors. Readers of older versions are not disturbed:
-    /// the old files stay until a clean-up.
+    /// Joins small files, purges deletion vectors, writes files of an older revision anew. Readers of older
+    /// versions are not disturbed: the old files stay until a clean-up.
     pub async fn compact(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
         self.writable().await?;
         self.refresh().await?;
@@ -48,16 +54,20 @@ impl Table {
 
     async fn compact_once(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
         let (store, world, cache, snapshot) = self.parts();
-        let is_worn = |f: &FileEntry| f.deletions().is_some() || f.tags.kind == FileKind::Foreign;
+        let is_worn =
+            |f: &FileEntry| f.deletions().is_some() || f.tags.kind == FileKind::Foreign || f.tags.is_old();
         let is_small = |f: &FileEntry| f.add.size < SMALL_BYTES;
+        let kept = foreign_rows(snapshot).files;
         let mut chosen: Vec<FileEntry> = Vec::new();
         for kind in [FileKind::Chunks, FileKind::Cells, FileKind::Foreign] {
+            let files = snapshot.files.values().map(|f| f.as_ref());
             let of_kind: Vec<&FileEntry> =
-                snapshot.files.values().map(|f| f.as_ref()).filter(|f| f.tags.kind == kind).collect();
+                files.filter(|f| f.tags.kind == kind && !kept.contains(f.path())).collect();
             let small = of_kind.iter().filter(|f| is_small(f)).count();
             chosen.extend(of_kind.into_iter().filter(|f| is_worn(f) || (small > 1 && is_small(f))).cloned());
         }
-        let mut report = CompactReport { version: snapshot.version, ..Default::default() };
+        let mut report =
+            CompactReport { version: snapshot.version, files_kept: kept.len(), ..Default::default() };
         if chosen.is_empty() {
             return Ok(report);
         }

@@ -8,9 +8,11 @@ use lacus_tensor::Index;
 
 use crate::deletion;
 use crate::error::TableError;
+use crate::foreign_rows::{UNNAMED, foreign_rows};
 use crate::form::Form;
-use crate::read::read_stored;
-use crate::snapshot::Snapshot;
+use crate::read::{read_all_sparse, read_stored};
+use crate::schema::DATASET_ROW;
+use crate::snapshot::{FileKind, Snapshot};
 use crate::stage::{Meter, WriteOptions};
 use crate::table::Table;
 
@@ -36,6 +38,10 @@ pub struct DoctorReport {
     pub verified_bytes: u64,
     /// Damage. Empty for a healthy table.
     pub damage: Vec<Finding>,
+    /// Rows of other writers that belong to no tensor, or are a header row too many.
+    pub foreign: Vec<Finding>,
+    /// What is no damage, and worth knowing: files that were written in an older way.
+    pub notes: Vec<Finding>,
     /// Files that this version does not use, and their bytes: older versions, or what killed
     /// writers left.
     pub unused_files: usize,
@@ -65,6 +71,8 @@ impl Table {
         let (store, _, cache, snapshot) = self.parts();
         let mut report =
             DoctorReport { version: snapshot.version, files: snapshot.files.len(), ..Default::default() };
+        report.foreign = strange_rows(snapshot);
+        report.notes.extend(old_files(snapshot));
         let total = snapshot.tensors().map(|(name, state)| state.stored_bytes(name)).sum();
         let meter = Meter::new(options, total);
         // A file with the same deletion vector has the same rows, whoever has it.
@@ -103,6 +111,11 @@ impl Table {
                 }
             };
             if matches!(index.header.layout, Layout::Coordinates) {
+                let cells = index.cells.iter().flat_map(|(_, runs)| runs).map(|(_, count)| count).sum();
+                if let Some(problem) = wrong_count(index.header.nnz, cells) {
+                    report.damage.push(damage(problem));
+                    forget_damaged(&mut sound, snapshot, &name, true);
+                }
                 if index.files.iter().all(|file| known.contains(&file.path)) {
                     continue;
                 }
@@ -132,6 +145,13 @@ impl Table {
                     }
                 }
                 meter.add(bytes);
+            }
+            // Another tool may have taken whole chunks of nonzeros: reading all of them counts them.
+            let holders = snapshot.tensor(&name).map(|state| &state.files[..]).unwrap_or_default();
+            let is_foreign = holders.iter().any(|file| file.tags.kind == FileKind::Foreign);
+            if is_foreign && index.header.layout.is_sparse() && report.damage.len() == damages {
+                let read = read_all_sparse(store, &index).await;
+                report.damage.extend(read.err().map(|error| damage(error.to_string())));
             }
             forget_damaged(&mut sound, snapshot, &name, report.damage.len() > damages);
         }
@@ -201,6 +221,56 @@ impl Table {
         }
         Ok(verified)
     }
+}
+
+/// What is wrong if a tensor does not have as many nonzeros as its header says.
+fn wrong_count(expected: Option<u64>, found: u64) -> Option<String> {
+    let expected = expected.filter(|expected| *expected != found)?;
+    Some(format!(
+        "its header says {expected} nonzeros, and {found} are stored: another writer deleted or added some; put the \
+         tensor again, or restore a version from before"
+    ))
+}
+
+/// Rows that no tensor has, and tensors with several header rows: what only other writers leave.
+fn strange_rows(snapshot: &Snapshot) -> Vec<Finding> {
+    let found = foreign_rows(snapshot);
+    let unknown = found.unknown.into_iter().map(|(name, rows)| {
+        let what = match name.as_str() {
+            UNNAMED => "rows without a name".to_owned(),
+            DATASET_ROW => "rows with an empty name".to_owned(),
+            name => format!("rows of {name:?}"),
+        };
+        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let problem = format!(
+            "{rows} of another writer, and no tensor that they belong to; compact leaves them where they are: delete them with \
+             the tool that wrote them, or write the header row that is missing"
+        );
+        Finding { what, problem }
+    });
+    let headers = found.headers.into_iter().map(|(name, count)| {
+        let what = if name == DATASET_ROW { "metadata".to_owned() } else { format!("tensor {name:?}") };
+        let problem = format!(
+            "it has {count} header rows where there must be one: another writer added some, and the newest counts; \
+             delete the others with that tool, or put the tensor again"
+        );
+        Finding { what, problem }
+    });
+    unknown.chain(headers).collect()
+}
+
+/// Names files that were written in an older way, together: a table may have thousands.
+fn old_files(snapshot: &Snapshot) -> Option<Finding> {
+    let old: Vec<&str> =
+        snapshot.files.values().filter(|file| file.tags.is_old()).map(|file| file.path()).collect();
+    let (first, more) = (old.first()?, old.len() - 1);
+    let what = match more {
+        0 => format!("data file {first}"),
+        more => format!("data file {first} and {more} more"),
+    };
+    let problem = "old layout: Lacus reads it, and Spark and its kin miss rows of it or refuse it; \
+                   compact brings it up to date";
+    Some(Finding { what, problem: problem.to_owned() })
 }
 
 /// Takes the files of a tensor that is damaged out of those that are sound.
