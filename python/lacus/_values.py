@@ -39,8 +39,36 @@ def listed(values: Any) -> dict[str, Any]:
             raise InvalidError(f'column "{name}": expected a list of samples, found a {type(samples).__name__}')
         if getattr(samples, "ndim", 1) == 0:
             raise InvalidError(f'column "{name}": expected a list of samples, found an array without axes')
-        found[name] = samples if hasattr(samples, "__len__") else list(samples)
+        found[name] = columnar(samples) if hasattr(samples, "__len__") else list(samples)
     return found
+
+
+def columnar(samples: Any) -> Any:
+    """A column of another library as numpy's array over the same memory where it has one, since that is written
+    without an object per row; anything else as it is.
+
+    A column with missing values stays a sequence in which they are None.
+    """
+    # Only a module that is loaded can have made the samples.
+    torch, arrow = sys.modules.get("torch"), sys.modules.get("pyarrow")
+    if isinstance(samples, np.memmap):
+        return np.asarray(samples)
+    if torch is not None and isinstance(samples, torch.Tensor):
+        # numpy has no bfloat16: such tensors go row by row.
+        is_plain = samples.layout == torch.strided and samples.dtype != torch.bfloat16
+        return samples.detach().cpu().resolve_conj().resolve_neg().numpy() if is_plain else samples
+    if arrow is not None and isinstance(samples, (arrow.Array, arrow.ChunkedArray)):
+        is_number = arrow.types.is_primitive(samples.type) and not arrow.types.is_temporal(samples.type)
+        if is_number and samples.null_count == 0:
+            return samples.to_numpy(**({} if isinstance(samples, arrow.ChunkedArray) else {"zero_copy_only": False}))
+        return samples.to_pylist()
+    if isinstance(samples, np.ndarray) or not hasattr(samples, "to_numpy"):
+        return samples
+    # pandas' and polars' series. Those of polars have nulls apart from their values.
+    if hasattr(samples, "null_count") and samples.null_count() > 0:
+        return samples
+    array = samples.to_numpy()
+    return array if isinstance(array, np.ndarray) and array.dtype.kind in "biufc" else samples
 
 
 def as_sparse(value: Any, what: str) -> SparseTensor | None:

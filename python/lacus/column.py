@@ -14,6 +14,7 @@ from ._arrays import Array
 from ._display import size_text
 from ._guard import guard
 from ._native import ColumnInfo
+from ._values import columnar
 from .errors import InvalidError, OutOfBoundsError
 from .sample import Link, Sample
 from .tensor import quoted
@@ -67,7 +68,12 @@ class Column:
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The type of their elements; None for texts, and before the first sample of a column that takes it from there."""
+        """The type of their elements; None for texts, for DICOM files, and before the first sample of a column that takes it
+        from there.
+
+        Pictures and DICOM files that are kept as files have each the dtype of the file, unless one was declared for the
+        column: then this is the dtype of pictures that are given as arrays.
+        """
         name = self._info.dtype
         return None if name is None else _dtypes.numpy_dtype(name, self._what)
 
@@ -130,7 +136,8 @@ class Column:
     def __getitem__(self, key: Any) -> Any:
         """Samples, by numpy's rules for the rows, and within each sample for what follows.
 
-        One row gives its sample. Several give an array if the column declares a fixed shape, otherwise a list. A
+        One row gives its sample. Several give an array if the column declares a fixed shape and they have one dtype, otherwise a
+        list. A
         missing sample is None.
 
         Raises:
@@ -151,6 +158,9 @@ class Column:
         # Whole samples come stacked; equal parts of samples of one shape are stacked here.
         if part is None or not self._info.is_fixed or any(value is None for value in values):
             return values
+        if any(value.dtype != values[0].dtype for value in values):
+            # Files with dtypes of their own: one array would change some of them.
+            return values
         return np.stack(values) if values else self._nothing(part)
 
     def _nothing(self, part: Any) -> Any:
@@ -169,8 +179,8 @@ class Column:
             return [self._dressed(item) for item in value]
         if not isinstance(value, np.ndarray):
             return value
-        if value.dtype == np.uint16:
-            value = _dtypes.dressed(value, self._info.dtype or "uint16", self._what)
+        if value.dtype == np.uint16 and self._info.dtype == "bfloat16":
+            value = _dtypes.dressed(value, "bfloat16", self._what)
         # A number is a scalar, as in numpy.
         return value[()] if value.ndim == 0 else value
 
@@ -212,7 +222,7 @@ class Column:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         found = self[:]
         if not isinstance(found, np.ndarray):
-            raise ValueError(f"{self._what} has samples of different shapes, or missing ones: it is no array")
+            raise ValueError(f"{self._what} has samples of different shapes or dtypes, or missing ones: it is no array")
         return found if dtype is None else found.astype(dtype, copy=False)
 
     # Writing.
@@ -248,6 +258,7 @@ class Column:
             return [value] * count
         if isinstance(value, (bytearray, Sample, Link)) or getattr(value, "ndim", None) == 0:
             return [value] * count
+        value = columnar(value)
         try:
             values = value if isinstance(value, (list, tuple, np.ndarray)) else list(value)
         except TypeError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -403,12 +403,13 @@ class Dataset(Historic):
         return self._rows.extend(columns, "raise", durable)[0]
 
     def extend(
-        self, columns: Mapping[str, Sequence[Any]], *, on_error: str = "raise", durable: bool = False
+        self, columns: Mapping[str, Iterable[Any]], *, on_error: str = "raise", durable: bool = False
     ) -> ExtendReport:
         """Appends rows in one version, given as a sequence of samples for each column.
 
         Args:
-            columns: samples by column, as many for each. None is a missing sample.
+            columns: samples by column, as many for each. None is a missing sample. A numpy array is the fast way: entries of
+                its first axis are the rows.
             on_error: ``"raise"`` to write nothing if a sample does not fit its column, ``"skip"`` to leave such rows out
                 and report them.
             durable: returns only when it is safe against power loss.

@@ -145,7 +145,9 @@ def _like(source: Dataset, name: str) -> dict[str, Any]:
     column = source._column(name)
     htype = re.sub(r"link\[(.*?)\]", r"\1", column.htype)
     like = {"htype": htype, "shape": column.sample_shape, "compression": column.compression, **column.options}
-    return like if column.dtype is None else {**like, "dtype": column.dtype}
+    # A dtype that is given is declared, and files with another one would be refused.
+    is_open = column.dtype is None or column._info.files_keep_dtype
+    return like if is_open else {**like, "dtype": column.dtype}
 
 
 def _call(fn: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]]) -> list[tuple[bool, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +79,7 @@ class Writer:
             raise InvalidError("a row names at least one column; one without samples is {name: None}")
         self.extend(columns)
 
-    def extend(self, columns: Mapping[str, Sequence[Any]]) -> None:
+    def extend(self, columns: Mapping[str, Iterable[Any]]) -> None:
         """Gathers several rows."""
         if self._closed:
             raise InvalidError("the writer is closed")
@@ -110,7 +110,7 @@ class Writer:
         if isinstance(sample, Sample):
             try:
                 # Files are read now, one after the other, not all at the end.
-                return sample.bytes
+                return Sample(sample.path, sample.bytes)
             except LacusError:
                 if self._on_error == "raise":
                     raise
@@ -163,6 +163,8 @@ def _weight(sample: Any) -> int:
     """About how many bytes a sample takes."""
     if isinstance(sample, (bytes, str)):
         return len(sample) + 64
+    if isinstance(sample, Sample):
+        return len(sample._bytes or b"") + 128
     if isinstance(sample, np.ndarray):
         return sample.nbytes + 128
     if isinstance(sample, list):

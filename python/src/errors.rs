@@ -17,7 +17,12 @@ pub(crate) fn raise(py: Python<'_>, error: &TableError) -> PyErr {
 
 /// The exception for an error of rows and columns.
 pub(crate) fn raise_dataset(py: Python<'_>, error: &DatasetError) -> PyErr {
-    exception(py, class_name(error.kind(), error.is_out_of_bounds()), error.to_string())
+    raise_dataset_with(py, error, "")
+}
+
+/// The same with a note at its end.
+pub(crate) fn raise_dataset_with(py: Python<'_>, error: &DatasetError, note: &str) -> PyErr {
+    exception(py, class_name(error.kind(), error.is_out_of_bounds()), format!("{error}{note}"))
 }
 
 /// The exception for an error of an import or export.

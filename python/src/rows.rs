@@ -13,9 +13,9 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::array::into_array;
 use crate::convert::{dtype, json, on_error, tuple};
-use crate::errors::{invalid, raise_dataset};
+use crate::errors::{invalid, raise_dataset, raise_dataset_with};
 use crate::handle::{Handle, StorageOptions, store};
-use crate::samples::{Held, Wanted, python};
+use crate::samples::{Held, HeldRows, Wanted, python};
 use crate::selection::indices;
 
 /// What is known of a column without reading it.
@@ -29,6 +29,8 @@ pub(crate) struct ColumnInfo {
     is_scalar: bool,
     /// numpy's name; `None` while it is open, and for texts.
     dtype: Option<&'static str>,
+    /// Files have the dtype they say themselves.
+    files_keep_dtype: bool,
     /// Sizes, `None` where samples differ; `None` for any shape.
     shape: Option<Vec<Option<u64>>>,
     is_fixed: bool,
@@ -50,6 +52,7 @@ fn info(name: &str, column: &SampleColumn, stored_bytes: u64, metadata: Option<S
         is_text: column.form() == Form::Text,
         is_scalar: matches!(column.form(), Form::Int | Form::Float | Form::Real),
         dtype: column.dtype().map(|dtype| dtype.name()),
+        files_keep_dtype: column.files_keep_dtype(),
         shape: column.shape().map(<[Option<u64>]>::to_vec),
         is_fixed: column.fixed_shape().is_some() && !htype.sequence,
         compression: column.compression().to_string(),
@@ -201,12 +204,19 @@ impl Rows {
         durable: bool,
     ) -> PyResult<Extended> {
         let on_error = on_error(py, on_error_text)?;
-        let mut held: Vec<(String, Vec<Held<'_>>)> = Vec::with_capacity(columns.len());
+        let mut held: Vec<(String, HeldRows<'_>)> = Vec::with_capacity(columns.len());
+        let mut types: BTreeMap<String, Arc<SampleColumn>> = BTreeMap::new();
         // Values that are no samples at all: the row, and why.
         let mut bad: BTreeMap<usize, String> = BTreeMap::new();
         for (name, samples) in &columns {
             let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
-            let wanted = Wanted::by(&*known.map_err(|error| raise_dataset(py, &error))?);
+            let column = known.map_err(|error| raise_dataset(py, &error))?;
+            types.insert(name.clone(), Arc::clone(&column));
+            if let Some(rows) = HeldRows::of_array(samples, &column) {
+                held.push((name.clone(), rows));
+                continue;
+            }
+            let wanted = Wanted::by(&column);
             let mut items = Vec::new();
             for (row, item) in samples.try_iter()?.enumerate() {
                 match Held::new(&item?, wanted) {
@@ -221,7 +231,7 @@ impl Rows {
                     }
                 }
             }
-            held.push((name.clone(), items));
+            held.push((name.clone(), HeldRows::Each(items)));
         }
         let lengths = held.iter().map(|(_, items)| items.len());
         let same_length = lengths.clone().min() == lengths.max();
@@ -229,24 +239,45 @@ impl Rows {
             Some((_, items)) => (0..items.len()).filter(|row| !bad.contains_key(row)).collect(),
             None => Vec::new(),
         };
+        // Lengths that differ are reported by whoever looks at all columns.
+        if same_length && !bad.is_empty() {
+            for ((_, rows), (_, given)) in held.iter_mut().zip(&columns) {
+                match rows {
+                    HeldRows::Each(items) => {
+                        let mut place = 0..;
+                        items.retain(|_| place.next().is_some_and(|row| !bad.contains_key(&row)));
+                    }
+                    HeldRows::Array(array, _) => {
+                        *array = given.get_item(PyList::new(py, &kept)?)?.cast_into()?;
+                    }
+                }
+            }
+        }
         let mut rows = Extend { columns: Vec::with_capacity(held.len()), on_error };
         for (name, items) in &held {
-            // Lengths that differ are told by whoever looks at all columns.
-            let samples: Vec<_> = match same_length && !bad.is_empty() {
-                true => kept.iter().map(|row| items[*row].sample()).collect::<PyResult<_>>()?,
-                false => items.iter().map(Held::sample).collect::<PyResult<_>>()?,
-            };
-            rows.columns.push((name.clone(), samples));
+            rows.columns.push((name.clone(), items.samples()?));
         }
         let extended =
             self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
-                dataset.extend(rows, options).await
+                Ok(dataset.extend(rows, options).await)
             })?;
+        let note = |error: &DatasetError| match error {
+            DatasetError::Sample { column, row, source } => {
+                let rows = held.iter().find(|(name, _)| name == column).map(|(_, rows)| rows);
+                rows.zip(types.get(column)).map(|(rows, column)| rows.note(*row as usize, source, column))
+            }
+            _ => None,
+        };
+        let extended =
+            extended.map_err(|error| raise_dataset_with(py, &error, &note(&error).unwrap_or_default()))?;
         let place = |row: u64| if bad.is_empty() { row } else { kept[row as usize] as u64 };
         let mut skipped: Vec<(u64, String)> = extended
             .skipped
             .into_iter()
-            .map(|skipped| (place(skipped.row), skipped.error.to_string()))
+            .map(|skipped| {
+                let note = note(&skipped.error).unwrap_or_default();
+                (place(skipped.row), format!("{}{note}", skipped.error))
+            })
             .collect();
         skipped.extend(bad.iter().map(|(row, why)| (*row as u64, why.clone())));
         skipped.sort();
@@ -264,15 +295,33 @@ impl Rows {
         durable: bool,
     ) -> PyResult<u64> {
         let known = self.handle.peek_rows(py, |dataset| dataset.column(name))?;
-        let wanted = Wanted::by(&*known.map_err(|error| raise_dataset(py, &error))?);
-        let mut held: Vec<Held<'_>> = Vec::with_capacity(positions.len());
-        for (i, item) in samples.try_iter()?.enumerate() {
-            let row = positions.get(i).map_or(i, |position| *position as usize);
-            held.push(Held::new(&item?, wanted).map_err(|error| in_row(py, name, row, error))?);
-        }
-        let samples = held.iter().map(Held::sample).collect::<PyResult<Vec<_>>>()?;
-        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
-            dataset.update(name, &positions, samples, grow, options).await
+        let column = known.map_err(|error| raise_dataset(py, &error))?;
+        let held = match HeldRows::of_array(samples, &column) {
+            Some(rows) => rows,
+            None => {
+                let wanted = Wanted::by(&column);
+                let mut held: Vec<Held<'_>> = Vec::with_capacity(positions.len());
+                for (i, item) in samples.try_iter()?.enumerate() {
+                    let row = positions.get(i).map_or(i, |position| *position as usize);
+                    held.push(Held::new(&item?, wanted).map_err(|error| in_row(py, name, row, error))?);
+                }
+                HeldRows::Each(held)
+            }
+        };
+        let samples = held.samples()?;
+        let updated =
+            self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+                Ok(dataset.update(name, &positions, samples, grow, options).await)
+            })?;
+        updated.map_err(|error| {
+            let note = match &error {
+                DatasetError::Sample { row, source, .. } => {
+                    let place = positions.iter().position(|position| position == row);
+                    place.map(|place| held.note(place, source, &column))
+                }
+                _ => None,
+            };
+            raise_dataset_with(py, &error, &note.unwrap_or_default())
         })
     }
 

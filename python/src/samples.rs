@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use lacus_sample::{Column, Form, Sample, Value};
+use lacus_sample::{Column, Form, Sample, SampleError, Samples, Value};
 use lacus_tensor::DType;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType,
 };
 use serde_json::{Map, Value as Json};
 
@@ -20,6 +21,8 @@ use crate::errors::invalid;
 pub(crate) enum Held<'py> {
     Missing,
     Bytes(Bound<'py, PyBytes>),
+    /// A file that was read, and where it is.
+    File(Bound<'py, PyBytes>, String),
     Array(Bound<'py, PyUntypedArray>, DType),
     Text(String),
     Json(Json),
@@ -43,6 +46,59 @@ impl Wanted {
     }
 }
 
+/// The samples of several rows, with what they borrow from kept alive.
+pub(crate) enum HeldRows<'py> {
+    Each(Vec<Held<'py>>),
+    /// The rows of one array: no object is made for each.
+    Array(Bound<'py, PyUntypedArray>, DType),
+}
+
+impl<'py> HeldRows<'py> {
+    /// The rows of an array whose elements can be taken as they are; `None` for anything else.
+    pub(crate) fn of_array(samples: &Bound<'py, PyAny>, column: &Column) -> Option<HeldRows<'py>> {
+        let array = samples.cast::<PyUntypedArray>().ok()?;
+        let is_plain = samples.is_exact_instance_of::<PyUntypedArray>() && array.ndim() > 0;
+        let dtype = plain_dtype(array).filter(|_| is_plain)?;
+        let form = column.form();
+        // numpy's doubles are Python's, which are rounded. Where scalars lie in blobs, each is looked at.
+        let rounds = dtype == DType::F64 && array.ndim() == 1 && form == Form::Blob;
+        let rounds = rounds && column.dtype().is_some_and(|own| own != dtype);
+        match form == Form::Text || column.htype().sequence || rounds {
+            true => None,
+            false => Some(HeldRows::Array(array.clone(), dtype)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            HeldRows::Each(all) => all.len(),
+            HeldRows::Array(array, _) => array.shape()[0],
+        }
+    }
+
+    /// What an error about the sample of a row says at its end.
+    pub(crate) fn note(&self, row: usize, error: &SampleError, column: &Column) -> String {
+        let element = match error {
+            SampleError::Element { index, .. } => Some(*index),
+            _ => None,
+        };
+        match self {
+            HeldRows::Each(all) => {
+                all.get(row).and_then(|held| held.note(element, column)).unwrap_or_default()
+            }
+            HeldRows::Array(..) => String::new(),
+        }
+    }
+
+    /// The samples, borrowed.
+    pub(crate) fn samples(&self) -> PyResult<Samples<'_>> {
+        Ok(match self {
+            HeldRows::Each(all) => Samples::Each(all.iter().map(Held::sample).collect::<PyResult<_>>()?),
+            HeldRows::Array(array, dtype) => Samples::Rows(Box::new(tensor_ref(array, *dtype)?)),
+        })
+    }
+}
+
 /// Nestings deeper than this are nobody's sample.
 const MAX_DEPTH: usize = 64;
 
@@ -58,7 +114,8 @@ impl<'py> Held<'py> {
             // Kinds of arrays that mean more than their elements, such as masked ones, say what they are.
             let plain = plain_dtype(array).filter(|_| value.is_exact_instance_of::<PyUntypedArray>());
             return match plain {
-                Some(dtype) if !several => Ok(Held::Array(array.clone(), dtype)),
+                // Of several axes, it is seen later whether it is one sample or several.
+                Some(dtype) if !several || array.ndim() > 1 => Ok(Held::Array(array.clone(), dtype)),
                 Some(_) if array.ndim() > 0 => {
                     Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?, wanted)
                 }
@@ -92,6 +149,14 @@ impl<'py> Held<'py> {
         }
         if value.is_instance_of::<PyMemoryView>() {
             return Ok(Held::Bytes(py.get_type::<PyBytes>().call1((value,))?.cast_into()?));
+        }
+        // A scalar of numpy's is an array of no axes, which takes it a tenth of the time that anything else would.
+        static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        if value.is_instance(GENERIC.import(py, "numpy", "generic")?)? {
+            let array = value.call_method0("__array__")?.cast_into::<PyUntypedArray>()?;
+            if let Some(dtype) = plain_dtype(&array) {
+                return Ok(Held::Array(array, dtype));
+            }
         }
         Held::converted(value, wanted)
     }
@@ -127,7 +192,11 @@ impl<'py> Held<'py> {
             let (kind, held): (String, Bound<'py, PyAny>) = own.call0()?.extract()?;
             return match kind.as_str() {
                 "link" => Ok(Held::Link(held.extract()?)),
-                _ => Held::new(&held, Wanted { several: false, ..wanted }),
+                _ => match (held.cast_into::<PyBytes>(), value.getattr("path")?.extract()?) {
+                    (Ok(bytes), Some(path)) => Ok(Held::File(bytes, path)),
+                    (Ok(bytes), None) => Ok(Held::Bytes(bytes)),
+                    (Err(error), _) => Held::new(&error.into_inner(), Wanted { several: false, ..wanted }),
+                },
             };
         }
         let what = format!("a {}", value.get_type().name()?);
@@ -136,11 +205,24 @@ impl<'py> Held<'py> {
         Ok(Held::Array(array.cast_into::<PyUntypedArray>()?, dtype(py, &name)?))
     }
 
+    /// What an error about the sample, or about one element of it, says at its end: which file it is, or how to give one.
+    fn note(&self, element: Option<usize>, column: &Column) -> Option<String> {
+        match self {
+            Held::File(_, path) => Some(format!(" (file {path:?})")),
+            Held::Text(text) if column.holds_files() => Some(format!(
+                "; to store a file, give lacus.read({:?})",
+                text.chars().take(80).collect::<String>()
+            )),
+            Held::Several(all) => all.get(element?)?.note(None, column),
+            _ => None,
+        }
+    }
+
     /// The sample, borrowed.
     pub(crate) fn sample(&self) -> PyResult<Sample<'_>> {
         Ok(match self {
             Held::Missing => Sample::Missing,
-            Held::Bytes(bytes) => Sample::Encoded(Cow::Borrowed(bytes.as_bytes())),
+            Held::Bytes(bytes) | Held::File(bytes, _) => Sample::Encoded(Cow::Borrowed(bytes.as_bytes())),
             Held::Array(array, dtype) => Sample::Tensor(tensor_ref(array, *dtype)?),
             Held::Text(text) => Sample::Text(Cow::Borrowed(text)),
             Held::Json(value) => Sample::Json(value.clone()),
@@ -266,6 +348,7 @@ pub(crate) fn python<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, 
         Value::Tensor(tensor) => into_array(py, tensor),
         Value::Text(text) | Value::Link(text) => Ok(PyString::new(py, &text).into_any()),
         Value::Json(value) => python_json(py, &value),
+        Value::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
         Value::Sequence(values) => {
             let items = values.into_iter().map(|value| python(py, value)).collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, items)?.into_any())

@@ -29,6 +29,7 @@ def full(ds: lacus.Dataset) -> lacus.Dataset:
     """A dataset with a column of many types and two rows."""
     ds.add_column("image", "image")
     ds.add_column("jpeg", "image", compression="jpeg")
+    ds.add_column("shallow", "image", dtype="uint8")
     ds.add_column("label", "class_label", class_names=["cat", "dog"])
     ds.add_column("box", "bbox")
     ds.add_column("ltrb", "bbox", format="ltrb", bbox_type="fractional")
@@ -54,7 +55,8 @@ BAD_SAMPLES: list[tuple[str, str, list[Any], str]] = [
     ("sound for a picture", "image", [IMAGE, wav(np.zeros((5, 1), np.int16))], "a wav file"),
     ("broken header", "image", [IMAGE, png(IMAGE)[:20]], "png"),
     ("bomb", "image", [IMAGE, png_claiming(1 << 20, 1 << 20)], "png"),
-    ("deep file", "image", [IMAGE, png(IMAGE.astype(np.uint16))], "uint16"),
+    ("deep file to be coded again", "jpeg", [IMAGE, png(IMAGE.astype(np.uint16))], "uint16"),
+    ("deep file where a dtype is declared", "shallow", [IMAGE, png(IMAGE.astype(np.uint16))], "uint16"),
     ("path as text", "image", [IMAGE, "a.jpg"], "found text"),
     ("rank 2 of 4", "image", [IMAGE, np.zeros((2, 3, 4, 5), np.uint8)], "(2, 3, 4, 5)"),
     ("channels", "image", [IMAGE, np.zeros((2, 3, 5), np.uint8)], "(2, 3, 5)"),

@@ -50,8 +50,8 @@ def test_polars(tmp_path: Path) -> None:
 def test_what_is_no_table_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(lacus.InvalidError, match="not dict"):
         lacus.from_table({"a": [1]}, tmp_path / "ds")
-    with pytest.raises(lacus.InvalidError, match="no known media format"):
-        lacus.from_table(pa.table({"b": pa.array([b"no picture"])}), tmp_path / "ds")
+    with pytest.raises(lacus.InvalidError, match="no bytes that show what it holds"):
+        lacus.from_table(pa.table({"b": pa.array([None], pa.binary())}), tmp_path / "ds")
     assert not lacus.exists(tmp_path / "ds")
 
 

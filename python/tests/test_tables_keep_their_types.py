@@ -259,7 +259,6 @@ def test_pictures_that_hugging_face_knows_by_path(tmp_path: Path) -> None:
         ([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8()), 'its map has the key "a" twice'),
         ([{"a": {"b": b"x"}}], pa.struct([("a", pa.struct([("b", pa.binary())]))]), 'column "x": its field "a.b": JSON has no bytes'),
         ([(1, 2, 3)], pa.month_day_nano_interval(), 'column "x": Lacus has no column for Interval'),
-        ([b"xyz"], pa.binary(), 'column "x": its bytes are of no known media format'),
     ],
 )  # fmt: skip
 def test_what_cannot_be_kept_is_refused_by_name(tmp_path: Path, values: Any, kind: Any, message: str) -> None:

@@ -99,6 +99,14 @@ pub enum DatasetError {
         /// The link.
         url: String,
     },
+    /// What a link leads to is no sample of the column.
+    #[error("link {url}: {source}")]
+    Linked {
+        /// The link.
+        url: String,
+        /// What is wrong.
+        source: Box<SampleError>,
+    },
     /// What a link leads to cannot be read.
     #[error("link {url}: {source}")]
     Link {
@@ -123,6 +131,7 @@ impl DatasetError {
             DatasetError::Tensor(error) => error.kind(),
             DatasetError::Sample { source, .. } | DatasetError::Column { source, .. } => source.kind(),
             DatasetError::InRow { source, .. } => source.kind(),
+            DatasetError::Linked { source, .. } => source.kind(),
             DatasetError::NoSuchColumn { .. } | DatasetError::NoLinkTarget { .. } => ErrorKind::NotFound,
             DatasetError::NameTaken { .. } => ErrorKind::Conflict,
             DatasetError::IsArray { .. }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lacus_io::blocking;
-use lacus_sample::{Column, Form, Sample, Stored, encode, infer};
+use lacus_sample::{Column, Form, Sample, Samples, Stored, encode, encode_scalars};
 use lacus_table::{
     BlobSample, BlobTile, ColumnValues, ColumnWrite, RowChange, Scalars, TableError, WriteOptions,
 };
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::dataset::{Dataset, render};
 use crate::error::DatasetError;
 use crate::links::absolute;
-use crate::threads::map_in_parallel;
+use crate::threads::{in_parallel, map_in_parallel};
 
 /// What becomes of a call one of whose rows is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum OnError {
 #[derive(Debug, Default)]
 pub struct Extend<'a> {
     /// Columns and their samples, one for each row. A column that is not named has none.
-    pub columns: Vec<(String, Vec<Sample<'a>>)>,
+    pub columns: Vec<(String, Samples<'a>)>,
     /// What becomes of rows that do not fit.
     pub on_error: OnError,
 }
@@ -71,16 +71,16 @@ impl Dataset {
         let mut left_out: BTreeSet<usize> = BTreeSet::new();
         for (name, mut samples) in rows.columns {
             let mut column = (*self.column(&name)?).clone();
-            if let Some(dtype) = column.is_open().then(|| samples.iter().find_map(infer)).flatten() {
+            if let Some(dtype) = column.is_open().then(|| samples.infer()).flatten() {
                 column = column.settle(dtype);
                 let metadata = self.header(&name)?.metadata;
                 change.headers.push((name.clone(), render(&column, metadata)));
             }
             let mut failures: Vec<(usize, DatasetError)> = Vec::new();
-            if column.htype().link {
+            if let (true, Samples::Each(samples)) = (column.htype().link, &mut samples) {
                 for (row, sample) in samples.iter_mut().enumerate() {
                     make_absolute(sample);
-                    if let Err(error) = self.check_links(sample).await {
+                    if let Err(error) = self.check_links(&column, sample).await {
                         failures.push((row, DatasetError::in_row(&name, row as u64)(error)));
                     }
                 }
@@ -141,8 +141,8 @@ impl Dataset {
         Ok(count)
     }
 
-    /// Fails unless all links of a sample may be followed and lead to something.
-    pub(crate) async fn check_links(&self, sample: &Sample<'_>) -> Result<(), DatasetError> {
+    /// Fails unless all links of a sample may be followed and lead to samples of the column.
+    pub(crate) async fn check_links(&self, column: &Column, sample: &Sample<'_>) -> Result<(), DatasetError> {
         let links: Vec<&str> = match sample {
             Sample::Link(url) => vec![url],
             Sample::Sequence(all) => all
@@ -155,7 +155,7 @@ impl Dataset {
             _ => Vec::new(),
         };
         for link in links {
-            self.links().check(link).await?;
+            self.links().check(link, column).await?;
         }
         Ok(())
     }
@@ -178,16 +178,28 @@ pub(crate) fn make_absolute(sample: &mut Sample<'_>) {
 /// Encodes samples on all cores.
 pub(crate) fn encode_all<'a>(
     column: &Column,
-    samples: Vec<Sample<'a>>,
+    samples: Samples<'a>,
     options: &WriteOptions,
 ) -> Result<Vec<Result<Stored<'a>, lacus_sample::SampleError>>, DatasetError> {
-    let weight = samples.iter().take(64).map(weight).max().unwrap_or(0);
     let cancelled = || options.cancel.as_ref().is_some_and(|c| c.load(std::sync::atomic::Ordering::Relaxed));
-    let encoded = blocking(|| {
-        map_in_parallel(samples.into_iter(), weight, |sample| match cancelled() {
-            true => Ok(Stored::Missing),
-            false => encode(column, sample),
-        })
+    let encode = |sample| match cancelled() {
+        true => Ok(Stored::Missing),
+        false => encode(column, sample),
+    };
+    let encoded = blocking(|| match samples {
+        Samples::Each(samples) => {
+            let weight = samples.iter().take(64).map(weight).max().unwrap_or(0);
+            map_in_parallel(samples.into_iter(), weight, encode)
+        }
+        Samples::Rows(tensor) => {
+            let is_scalar = matches!(column.form(), Form::Int | Form::Float | Form::Real);
+            let count = tensor.shape().dims().first().map_or(0, |rows| *rows as usize);
+            if is_scalar && tensor.shape().rank() == 1 {
+                return encode_scalars(column, &tensor);
+            }
+            let weight = (0..count.min(1)).map(|row| weight(&Sample::Tensor(tensor.row(row as u64)))).sum();
+            in_parallel(count, weight, |row| encode(Sample::Tensor(tensor.row(row as u64))))
+        }
     });
     match cancelled() {
         true => Err(TableError::Cancelled.into()),

@@ -17,7 +17,7 @@
 //! let spec = ColumnSpec { htype: Some("text".into()), ..ColumnSpec::default() };
 //! dataset.add_column("caption", &spec, None, None, &WriteOptions::default()).await?;
 //! let samples = vec![Sample::Text("a cat".into()), Sample::Missing];
-//! let rows = Extend { columns: vec![("caption".into(), samples)], ..Extend::default() };
+//! let rows = Extend { columns: vec![("caption".into(), samples.into())], ..Extend::default() };
 //! dataset.extend(rows, &WriteOptions::default()).await?;
 //!
 //! assert_eq!(dataset.len().await?, 2);
@@ -43,7 +43,7 @@ pub use columns::ColumnFacts;
 pub use dataset::Dataset;
 pub use error::DatasetError;
 pub use extend::{Extend, Extended, OnError, Skipped};
-pub use lacus_sample::{Base, Column, ColumnSpec, HType, Sample, Value};
+pub use lacus_sample::{Base, Column, ColumnSpec, HType, Sample, Samples, Value};
 pub use lacus_tensor::ErrorKind;
 pub use links::LinkRoots;
 pub use merge_types::SampleTypes;

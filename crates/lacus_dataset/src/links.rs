@@ -7,13 +7,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use bytes::Bytes;
-use lacus_io::{IoError, Store};
+use lacus_io::{IoError, Store, blocking};
+use lacus_sample::{Column, check_linked};
 use url::Url;
 
 use crate::error::DatasetError;
 
 /// The environment variable with roots to allow, separated by commas.
 const ROOTS_VARIABLE: &str = "LACUS_LINK_ROOTS";
+
+/// Bytes that are read of a file when a link to it is written: enough for the headers of nearly all files, and one
+/// request.
+const LOOKED_AT_BYTES: u64 = 64 << 10;
 
 /// Where links may lead.
 #[derive(Debug)]
@@ -93,14 +98,18 @@ impl LinkRoots {
         store.read_all(&path).await.map_err(failed)
     }
 
-    /// Fails unless a link may be followed and leads to something.
-    pub(crate) async fn check(&self, link: &str) -> Result<(), DatasetError> {
+    /// Fails unless a link may be followed and leads to a sample of the column, as far as the beginning of the file
+    /// tells.
+    pub(crate) async fn check(&self, link: &str, column: &Column) -> Result<(), DatasetError> {
         let (store, path) = self.resolve(link)?;
-        let failed = |source: IoError| DatasetError::Link { url: link.to_owned(), source: Box::new(source) };
-        match store.exists(&path).await.map_err(failed)? {
-            true => Ok(()),
-            false => Err(DatasetError::NoLinkTarget { url: link.to_owned() }),
-        }
+        let (start, size) =
+            store.read_head(&path, LOOKED_AT_BYTES).await.map_err(|source| match source.is_not_found() {
+                true => DatasetError::NoLinkTarget { url: link.to_owned() },
+                false => DatasetError::Link { url: link.to_owned(), source: Box::new(source) },
+            })?;
+        let is_whole = start.len() as u64 == size;
+        blocking(|| check_linked(column, &start, is_whole))
+            .map_err(|source| DatasetError::Linked { url: link.to_owned(), source: Box::new(source) })
     }
 }
 

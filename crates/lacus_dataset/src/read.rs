@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use lacus_io::blocking;
 use lacus_sample::{
-    Column, Form, Sample, Scalars as SampleScalars, Stored, TileRef, Value, decode_blob, decode_blob_into,
-    decode_scalars, decode_text, encode, tiles_wanted,
+    Base, Column, Form, Sample, Scalars as SampleScalars, Stored, TileRef, Value, decode_blob,
+    decode_blob_into, decode_scalars, decode_text, encode, sample_dtype, tiles_wanted,
 };
 use lacus_table::{Samples, Scalars};
-use lacus_tensor::{Buffer, Index, Selection, Shape, Tensor};
+use lacus_tensor::{Buffer, DType, Index, Selection, Shape, Tensor};
 
 use crate::dataset::Dataset;
 use crate::error::DatasetError;
@@ -86,6 +86,17 @@ impl Dataset {
         let column = self.column(name)?;
         let ids = self.ids(positions).await?;
         match column.form() {
+            Form::Blob if column.htype().base == Base::Bytes && !column.htype().sequence => {
+                // They may be compressed, which is nobody's business.
+                let Batch::Values(values) = self.read(name, positions, &[]).await? else {
+                    return Err(DatasetError::refused("bytes", format!("{name:?} holds no bytes")));
+                };
+                let bytes = |value| match value {
+                    Some(Value::Bytes(bytes)) => Some(Bytes::from(bytes)),
+                    _ => None,
+                };
+                Ok(values.into_iter().map(bytes).collect())
+            }
             Form::Blob => {
                 let samples = self.table().locate(name, &ids).await?;
                 let mut wanted = Vec::with_capacity(ids.len());
@@ -251,6 +262,7 @@ fn shape_of(value: &Value) -> Vec<u64> {
     match value {
         Value::Tensor(tensor) => tensor.shape().dims().to_vec(),
         Value::Sequence(values) => vec![values.len() as u64],
+        Value::Bytes(bytes) => vec![bytes.len() as u64],
         _ => Vec::new(),
     }
 }
@@ -304,8 +316,10 @@ impl Reading<'_> {
             .collect()
         };
         let stored: u64 = bytes.iter().map(|bytes| bytes.len() as u64).sum();
-        if let Some(shape) = self.stackable(&shapes) {
-            return blocking(|| self.stack(&shape, &tiles));
+        if let Some(shape) = self.stackable(&shapes)
+            && let Some(dtype) = self.shared_dtype(&tiles)?
+        {
+            return blocking(|| self.stack(&shape, dtype, &tiles));
         }
         let weight = 8 * stored / count.max(1) as u64;
         let decoded = blocking(|| {
@@ -348,17 +362,36 @@ impl Reading<'_> {
     /// The shape of each sample, if all are there, whole, of one tensor and of the shape that the column declares.
     fn stackable(&self, shapes: &[Option<Vec<u64>>]) -> Option<Vec<u64>> {
         let fixed = self.column.fixed_shape().filter(|_| self.indices.is_empty())?;
-        let one = !self.column.htype().sequence && self.column.dtype().is_some();
+        let one = !self.column.htype().sequence;
         (one && shapes.iter().all(|shape| shape.as_ref() == Some(&fixed))).then_some(fixed)
+    }
+
+    /// The dtype that all samples have, if it is the same. Files may have their own, which their headers say.
+    fn shared_dtype<'t>(
+        &self,
+        tiles: &impl Fn(usize) -> Vec<TileRef<'t>>,
+    ) -> Result<Option<DType>, DatasetError> {
+        if !self.column.files_keep_dtype() || self.positions.is_empty() {
+            return Ok(self.column.dtype());
+        }
+        let mut shared = None;
+        for (i, position) in self.positions.iter().enumerate() {
+            let dtype = sample_dtype(self.column, &tiles(i));
+            let dtype = dtype.map_err(DatasetError::sample(self.name, *position))?;
+            if *shared.get_or_insert(dtype) != dtype {
+                return Ok(None);
+            }
+        }
+        Ok(shared)
     }
 
     fn stack<'t>(
         &self,
         shape: &[u64],
+        dtype: DType,
         tiles: &(impl Fn(usize) -> Vec<TileRef<'t>> + Sync),
     ) -> Result<Batch, DatasetError> {
         let count = self.positions.len();
-        let dtype = self.column.dtype().unwrap_or(lacus_tensor::DType::U8);
         let mut dims = vec![count as u64];
         dims.extend_from_slice(shape);
         let whole = Shape::new(dims)?;

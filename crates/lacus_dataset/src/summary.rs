@@ -14,7 +14,8 @@ pub struct ColumnSummary {
     pub name: String,
     /// Its type.
     pub htype: String,
-    /// numpy's name of its dtype; empty while it is open, `string` for texts.
+    /// numpy's name of its dtype; empty while it is open, `string` for texts, `by file` where each file has its own and
+    /// there are no arrays.
     pub dtype: String,
     /// How many rows have a sample.
     pub samples: u64,
@@ -85,7 +86,10 @@ impl Dataset {
             columns.push(ColumnSummary {
                 name: facts.name,
                 htype: header.htype,
-                dtype: header.dtype,
+                dtype: match column.files_keep_dtype() && column.dtype().is_none() {
+                    true => "by file".to_owned(),
+                    false => header.dtype,
+                },
                 samples,
                 shape_range: range.filter(|_| same_rank),
                 compression: column.compression().to_string(),

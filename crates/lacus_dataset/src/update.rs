@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lacus_sample::{Sample, Stored, infer};
+use lacus_sample::{Samples, Stored};
 use lacus_table::{RowChange, WriteOptions};
 use serde_json::json;
 
@@ -17,14 +17,15 @@ impl Dataset {
     /// Replaces samples of one column, in one version; nothing of other columns is touched. Where a row is named
     /// twice, the last sample counts. With `grow`, rows past the end are made, without samples in the other
     /// columns; otherwise they are an error.
-    pub async fn update(
+    pub async fn update<'a>(
         &mut self,
         name: &str,
         positions: &[u64],
-        mut samples: Vec<Sample<'_>>,
+        samples: impl Into<Samples<'a>>,
         grow: bool,
         options: &WriteOptions,
     ) -> Result<u64, DatasetError> {
+        let mut samples: Samples<'a> = samples.into();
         if positions.len() != samples.len() {
             let found = vec![("rows".to_owned(), positions.len()), (name.to_owned(), samples.len())];
             return Err(DatasetError::UnequalLengths { found });
@@ -37,15 +38,15 @@ impl Dataset {
             let row = positions.iter().copied().find(|position| *position >= axis.len()).unwrap_or(end);
             id_at(&axis, row)?;
         }
-        if let Some(dtype) = column.is_open().then(|| samples.iter().find_map(infer)).flatten() {
+        if let Some(dtype) = column.is_open().then(|| samples.infer()).flatten() {
             column = column.settle(dtype);
             let metadata = self.header(name)?.metadata;
             change.headers.push((name.to_owned(), render(&column, metadata)));
         }
-        if column.htype().link {
+        if let (true, Samples::Each(samples)) = (column.htype().link, &mut samples) {
             for (sample, position) in samples.iter_mut().zip(positions) {
                 make_absolute(sample);
-                self.check_links(sample).await.map_err(DatasetError::in_row(name, *position))?;
+                self.check_links(&column, sample).await.map_err(DatasetError::in_row(name, *position))?;
             }
         }
         let mut stored = Vec::with_capacity(samples.len());

@@ -33,7 +33,7 @@ use lacus_tensor::{DType, MAX_RANK};
 use serde_json::{Value as Json, json};
 
 use crate::arrow_numbers::{dtype_of, list_item};
-use crate::folder::{label_column, media_column_of};
+use crate::folder::{label_column, media_column};
 
 /// The key of a column's metadata that names the Arrow type its values came as.
 pub(crate) const ARROW_KEY: &str = "arrow";
@@ -267,19 +267,16 @@ fn tensor_shape(field: &Field, hint: &Json) -> Result<Option<Vec<Option<u64>>>, 
     sizes.map(Some).ok_or_else(|| format!("its shape {shape} is no list of sizes"))
 }
 
-/// What the bytes of media are, by the first of them.
+/// What bytes are, by the first of them: files of a family, or bytes that nobody looks into.
 fn media(first: Option<Bytes>, wrapper: &str) -> Result<ColumnSpec, String> {
     let Some(first) = first else {
         return Err("its first rows have no bytes that show what it holds: drop the column, or put a row with a value first"
             .to_owned());
     };
-    let Some(family) = lacus_media::sniff(&first).map(Format::family) else {
-        return Err(
-            "its bytes are of no known media format: drop the column, or decode it to numbers or text first"
-                .to_owned(),
-        );
+    let spec = match lacus_media::sniff(&first).map(Format::family) {
+        Some(family) => media_column("", family).spec,
+        None => typed("bytes"),
     };
-    let spec = media_column_of("", family, Some(&first)).spec;
     Ok(match (wrapper, &spec.htype) {
         ("sequence", Some(htype)) => ColumnSpec { htype: Some(format!("sequence[{htype}]")), ..spec },
         _ => spec,

@@ -15,7 +15,7 @@ pub(crate) enum Cell {
     Scalar(DType, [u8; 8]),
     Text(String),
     Json(Json),
-    /// The bytes of a media file.
+    /// The bytes of a media file, or of a column of bytes.
     Media(Bytes),
     Tensor(Box<Tensor>),
     List(Vec<Cell>),
@@ -99,6 +99,7 @@ impl Cell {
             Value::Tensor(tensor) => Cell::of_tensor(tensor),
             Value::Text(text) | Value::Link(text) => Cell::Text(text),
             Value::Json(value) => Cell::Json(value),
+            Value::Bytes(bytes) => Cell::Media(bytes.into()),
             Value::Sequence(values) => Cell::List(values.into_iter().map(Cell::of_value).collect()),
         }
     }

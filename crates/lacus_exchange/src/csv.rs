@@ -263,7 +263,7 @@ pub async fn to_csv(
 fn holds_files(column: &OutColumn) -> bool {
     matches!(
         column.column.htype().base,
-        Base::Image | Base::ImageGray | Base::Video | Base::Audio | Base::Dicom
+        Base::Image | Base::ImageGray | Base::Video | Base::Audio | Base::Dicom | Base::Bytes
     )
 }
 

@@ -91,7 +91,7 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
         };
         feed.bad(file.path.display().to_string(), why)?;
     }
-    let mut columns = vec![media_column(&family.to_string(), family, found.first().map(|file| &*file.path))];
+    let mut columns = vec![media_column(&family.to_string(), family)];
     let names = |of: fn(&Found) -> Option<&String>| {
         let mut names: Vec<String> = found.iter().filter_map(of).cloned().collect();
         names.sort();
@@ -285,20 +285,9 @@ fn most(found: &[Found]) -> Option<Family> {
     (count > 0).then_some(family)
 }
 
-/// A column for files of a family; its dtype is that of `first`, where it may have several.
-pub(crate) fn media_column(name: &str, family: Family, first: Option<&Path>) -> NewColumn {
-    let bytes = first.filter(|_| family == Family::Image).and_then(|path| fs::read(path).ok());
-    media_column_of(name, family, bytes.as_deref())
-}
-
-/// The same with the first file's bytes.
-pub(crate) fn media_column_of(name: &str, family: Family, first: Option<&[u8]>) -> NewColumn {
-    let dtype = first
-        .filter(|_| family == Family::Image)
-        .and_then(|bytes| lacus_media::probe(bytes).ok())
-        .map(|facts| facts.dtype)
-        .filter(|dtype| *dtype == lacus_tensor::DType::U16);
-    NewColumn::new(name, ColumnSpec { htype: Some(family.to_string()), dtype, ..ColumnSpec::default() })
+/// A column for files of a family, each with its own dtype.
+pub(crate) fn media_column(name: &str, family: Family) -> NewColumn {
+    NewColumn::new(name, ColumnSpec { htype: Some(family.to_string()), ..ColumnSpec::default() })
 }
 
 /// A column of labels with names.

@@ -159,7 +159,7 @@ fn ours(spec: &ColumnSpec, shape_column: Option<String>, field: &Field, schema: 
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Take::JsonText,
             _ => Take::Nested,
         },
-        "image" | "image.gray" | "audio" | "video" | "dicom" => Take::Media,
+        "image" | "image.gray" | "audio" | "video" | "dicom" | "bytes" => Take::Media,
         "sequence[text]" => Take::Texts,
         "sequence[generic]" => Take::Tensors(dtype, spec.shape.as_ref()?.len()),
         "polygon" => Take::Polygons(dtype),

@@ -88,8 +88,7 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
             }
         }
     }
-    let first = coco.images.first().map(|image| folder.join(&image.file_name));
-    feed.columns(columns(&coco, &has, first.as_deref()), Some(coco.images.len() as u64))?;
+    feed.columns(columns(&coco, &has), Some(coco.images.len() as u64))?;
     for (image, annotations) in coco.images.iter().zip(of_image) {
         let file = folder.join(&image.file_name);
         let place = file.display().to_string();
@@ -213,7 +212,7 @@ fn runs(counts: &Counts, [height, width]: [u64; 2]) -> Result<Vec<u64>, String> 
     }
 }
 
-fn columns(coco: &Annotations, has: &Has, first: Option<&Path>) -> Vec<NewColumn> {
+fn columns(coco: &Annotations, has: &Has) -> Vec<NewColumn> {
     let list = |name: &str, dtype: DType| {
         NewColumn::new(
             name,
@@ -229,7 +228,7 @@ fn columns(coco: &Annotations, has: &Has, first: Option<&Path>) -> Vec<NewColumn
         )
     };
     let mut columns = vec![
-        media_column("image", lacus_media::Family::Image, first),
+        media_column("image", lacus_media::Family::Image),
         NewColumn::of("file_name", "text"),
         NewColumn::new(
             "image_id",

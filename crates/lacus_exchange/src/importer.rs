@@ -281,7 +281,7 @@ impl<'a> Writer<'a> {
         let mut columns = Vec::with_capacity(self.names.len());
         for (name, cells) in self.names.iter().zip(&batch.columns) {
             let samples = cells.iter().map(Cell::sample).collect::<Result<Vec<_>, _>>();
-            columns.push((name.clone(), samples.map_err(DatasetError::from)?));
+            columns.push((name.clone(), samples.map_err(DatasetError::from)?.into()));
         }
         let on_error = self.options.on_error;
         let options = self.write_options();

@@ -64,8 +64,8 @@ impl Plain {
         {
             return Ok(Plain::Logical(data_type));
         }
-        let media =
-            [Base::Image, Base::ImageGray, Base::Video, Base::Audio, Base::Dicom].contains(&htype.base);
+        let media = [Base::Image, Base::ImageGray, Base::Video, Base::Audio, Base::Dicom, Base::Bytes]
+            .contains(&htype.base);
         let text = matches!(htype.base, Base::Text | Base::Json | Base::List | Base::Tag);
         let dtype = || match column.dtype() {
             Some(dtype) if dtype.is_complex() => Err(format!("{dtype} has no plain form")),
@@ -76,7 +76,7 @@ impl Plain {
         if htype.sequence {
             return match htype.base {
                 Base::Text => Ok(Plain::Texts),
-                Base::Image | Base::ImageGray | Base::Audio => Ok(Plain::Files),
+                Base::Image | Base::ImageGray | Base::Audio | Base::Bytes => Ok(Plain::Files),
                 Base::Generic if column.shape().is_some_and(|shape| !shape.is_empty()) => {
                     let number = plain_type(dtype()?, dialect);
                     if dtype_of(&number) != column.dtype() {
@@ -161,11 +161,14 @@ fn describe(out: &OutColumn, shape_column: Option<String>) -> Json {
         "options": column.options(),
         "compression": column.compression().to_string(),
     });
-    if let Some(dtype) = column.dtype() {
+    // A dtype that is noted is declared for the column that is made from it.
+    if let Some(dtype) = column.dtype().filter(|_| !column.files_keep_dtype()) {
         note["dtype"] = json!(dtype.name());
     }
-    let text =
-        matches!(column.htype().base, Base::Text | Base::Json | Base::List | Base::Tag | Base::Polygon);
+    let text = matches!(
+        column.htype().base,
+        Base::Text | Base::Json | Base::List | Base::Tag | Base::Polygon | Base::Bytes
+    );
     if let Some(shape) = column.shape().filter(|_| !text) {
         note["shape"] = json!(shape);
     }

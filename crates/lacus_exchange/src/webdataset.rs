@@ -8,6 +8,7 @@
 //! | txt | `text` | text |
 //! | json | `json` | json |
 //! | npy | `npy` | generic |
+//! | bin | `bytes` | bytes |
 //!
 //! The key goes into `key`. With a longer extension, as in `a.seg.png`, the column is called by its beginning, `seg`.
 //! When a sample has two members that would go into one column, columns are called by their extensions.
@@ -26,7 +27,7 @@ use tar::{Archive, Builder, EntryType, Header};
 use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, is_media, keep_file, new_file};
-use crate::folder::{entries, label_column, media_column_of};
+use crate::folder::{entries, label_column, media_column};
 use crate::importer::{Feed, NewColumn, import};
 use crate::names::{column_names, file_name};
 use crate::options::{ExportOptions, ImportOptions, Report};
@@ -55,6 +56,7 @@ enum Kind {
     Text,
     Json,
     Npy,
+    Bytes,
 }
 
 impl Kind {
@@ -65,6 +67,7 @@ impl Kind {
             "txt" | "text" | "transcript" | "caption" => Kind::Text,
             "json" | "jsn" => Kind::Json,
             "npy" => Kind::Npy,
+            "bin" => Kind::Bytes,
             other => Kind::Media(Format::from_extension(other)?.family()),
         })
     }
@@ -76,6 +79,7 @@ impl Kind {
             Kind::Text => "text".to_owned(),
             Kind::Json => "json".to_owned(),
             Kind::Npy => "npy".to_owned(),
+            Kind::Bytes => "bytes".to_owned(),
         }
     }
 }
@@ -91,8 +95,6 @@ struct Seen {
     samples: u64,
     /// Labels that are no numbers, by extension.
     labels: BTreeMap<String, BTreeSet<String>>,
-    /// The dtype of images, where it is not the usual one.
-    first_images: BTreeMap<String, Vec<u8>>,
 }
 
 fn column_of(extension: &str, kind: Kind) -> String {
@@ -189,7 +191,7 @@ fn member(
         Ok(text.to_owned())
     };
     match kind {
-        Some(Kind::Media(_)) => Ok(Cell::Media(bytes.into())),
+        Some(Kind::Media(_) | Kind::Bytes) => Ok(Cell::Media(bytes.into())),
         Some(Kind::Text) => Ok(Cell::Text(text()?)),
         Some(Kind::Json) => {
             let value = serde_json::from_slice(&bytes);
@@ -265,9 +267,6 @@ fn look(feed: &Feed, tars: &[PathBuf]) -> Result<Seen, ExchangeError> {
                     seen.labels.entry(extension.to_owned()).or_default().insert(label);
                 }
             }
-            if kind == Kind::Media(Family::Image) && !seen.first_images.contains_key(extension) {
-                seen.first_images.insert(extension.to_owned(), bytes_of(path, entry)?);
-            }
             Ok(())
         })?;
     }
@@ -284,11 +283,10 @@ fn look(feed: &Feed, tars: &[PathBuf]) -> Result<Seen, ExchangeError> {
 
 fn new_column(name: &str, extension: &str, kind: Kind, seen: &Seen) -> NewColumn {
     match kind {
-        Kind::Media(family) => {
-            media_column_of(name, family, seen.first_images.get(extension).map(Vec::as_slice))
-        }
+        Kind::Media(family) => media_column(name, family),
         Kind::Text => NewColumn::of(name, "text"),
         Kind::Json => NewColumn::of(name, "json"),
+        Kind::Bytes => NewColumn::of(name, "bytes"),
         Kind::Npy => NewColumn::new(name, ColumnSpec::default()),
         Kind::Label => match seen.labels.get(extension) {
             Some(names) => label_column(name, names.iter().cloned().collect()),
@@ -473,6 +471,7 @@ fn member_of(column: &OutColumn) -> Option<Member> {
         Base::Text => extension(Kind::Text, "txt"),
         Base::Json | Base::List | Base::Tag => extension(Kind::Json, "json"),
         Base::Polygon => return None,
+        Base::Bytes => extension(Kind::Bytes, "bin"),
         _ => extension(Kind::Npy, "npy"),
     })
 }
@@ -484,6 +483,7 @@ fn content(column: &OutColumn, member: &Member, cell: &Cell) -> Result<Option<(S
             let format = lacus_media::sniff(bytes).ok_or("it is a file of no known format")?;
             Some((format!("{front}{}", format.extension()), bytes.to_vec()))
         }
+        (Member::Of(Kind::Bytes, extension), Cell::Media(bytes)) => Some((extension.clone(), bytes.to_vec())),
         (Member::Of(Kind::Label, extension), cell) if cell.as_int().is_some() => {
             let number = cell.as_int().unwrap_or_default();
             let name = usize::try_from(number).ok().and_then(|n| column.column.class_names().get(n));

@@ -250,6 +250,23 @@ impl Store {
         found.bytes().await.map_err(|e| IoError::from_store("read", path, e))
     }
 
+    /// The first `length` bytes of an object (all of it when it is shorter), and its size.
+    pub async fn read_head(&self, path: &str, length: u64) -> Result<(Bytes, u64), IoError> {
+        let (objects, location) = self.place(path)?;
+        let options = GetOptions { range: Some(GetRange::Bounded(0..length)), ..Default::default() };
+        let found = match objects.get_opts(&location, options).await {
+            Ok(found) => found,
+            Err(error @ object_store::Error::NotFound { .. }) => {
+                return Err(IoError::from_store("read", path, error));
+            }
+            // Stores refuse a range of an object without bytes.
+            Err(_) => objects.get(&location).await.map_err(|e| IoError::from_store("read", path, e))?,
+        };
+        let size = found.meta.size;
+        let bytes = found.bytes().await.map_err(|e| IoError::from_store("read", path, e))?;
+        Ok((bytes, size))
+    }
+
     /// The last `length` bytes of an object (all of it when it is shorter), and its size.
     pub async fn read_tail(&self, path: &str, length: u64) -> Result<(Bytes, u64), IoError> {
         let (objects, location) = self.place(path)?;

@@ -94,6 +94,11 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Bmp, Cause> {
     Ok(Bmp { width, height: height.unsigned_abs(), is_top_down, bits, pixels, start })
 }
 
+/// Whether all rows are there.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    open(bytes)?.check_rows(bytes)
+}
+
 /// Whether the ones of a mask are neighbours.
 fn is_one_run(mask: u32) -> bool {
     mask == 0 || (mask >> mask.trailing_zeros()).trailing_ones() == mask.count_ones()
@@ -111,6 +116,24 @@ impl Bmp {
     /// Bytes of a stored row, with its padding.
     fn stored_row_bytes(&self) -> u64 {
         (self.width * u64::from(self.bits)).div_ceil(32) * 4
+    }
+
+    /// Bytes of a stored row that hold pixels.
+    fn used_row_bytes(&self) -> u64 {
+        (self.width * u64::from(self.bits)).div_ceil(8)
+    }
+
+    /// Fails unless all rows are there. Programs leave out the padding of the last one, which is not missed.
+    fn check_rows(&self, bytes: &[u8]) -> Result<(), Cause> {
+        let above = (self.height - 1).saturating_mul(self.stored_row_bytes());
+        let needed = above.saturating_add(self.used_row_bytes());
+        let found = bytes.len().saturating_sub(self.start) as u64;
+        match found < needed {
+            true => {
+                Err(Cause::malformed(format!("cut off: the pixels take {needed} bytes, {found} are left")))
+            }
+            false => Ok(()),
+        }
     }
 
     fn decode_row(&self, stored: &[u8], row: &mut [u8]) -> Result<(), Cause> {
@@ -172,17 +195,9 @@ impl Medium for Bmp {
     }
 
     fn decode(&self, bytes: &[u8], rows: Range<u64>, out: &mut [u8]) -> Result<(), Cause> {
-        let stored_bytes = self.stored_row_bytes();
-        // Checked for the whole picture, so that a cut-off file is one whichever rows are wanted. Programs
-        // leave out the padding of the last row, which is not missed.
-        let used_bytes = (self.width * u64::from(self.bits)).div_ceil(8);
-        let needed = (self.height - 1).saturating_mul(stored_bytes).saturating_add(used_bytes);
-        let found = bytes.len().saturating_sub(self.start) as u64;
-        if found < needed {
-            return Err(Cause::malformed(format!(
-                "cut off: the pixels take {needed} bytes, {found} are left"
-            )));
-        }
+        // Checked for the whole picture, so that a cut-off file is one whichever rows are wanted.
+        self.check_rows(bytes)?;
+        let (stored_bytes, used_bytes) = (self.stored_row_bytes(), self.used_row_bytes());
         let row_bytes = self.width as usize * self.channels();
         for (row, out) in rows.zip(out.chunks_exact_mut(row_bytes)) {
             let place = if self.is_top_down { row } else { self.height - 1 - row };

@@ -5,9 +5,11 @@ use std::ops::Range;
 use lacus_tensor::{Buffer, Shape, Tensor};
 
 use crate::error::{Cause, MediaError};
+use crate::format::Format;
 use crate::limits::Limits;
 use crate::medium::{Layout, Medium};
 use crate::open::{format_of, guarded, open};
+use crate::tiff;
 
 /// Decodes `bytes`.
 ///
@@ -20,6 +22,21 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Tensor, MediaError> {
         let layout = medium.layout();
         let all = 0..layout.rows();
         decode_rows(medium.as_ref(), bytes, &layout, all, limits)
+    })
+}
+
+/// Decodes a TIFF of CMYK to its inks, four or with alpha five per pixel, and any other as [`decode`] does.
+///
+/// Fails as [`decode`] does, and with kind `Invalid` for other formats.
+pub fn decode_inks(bytes: &[u8], limits: &Limits) -> Result<Tensor, MediaError> {
+    let format = format_of(bytes)?;
+    guarded(format, || {
+        if format != Format::Tiff {
+            return Err(Cause::request("only a TIFF is decoded to inks"));
+        }
+        let medium = tiff::open_inks(bytes)?;
+        let layout = medium.layout();
+        decode_rows(&medium, bytes, &layout, 0..layout.rows(), limits)
     })
 }
 

@@ -109,6 +109,15 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Dicom, Cause> {
     Ok(dicom)
 }
 
+/// Whether the pixels are there, and can be decoded.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    let dicom = open(bytes)?;
+    match read(bytes)?.pixels()? {
+        Stored::Plain { bytes, .. } => pixels::check_plain(&dicom, bytes, dicom.layout().bytes()),
+        Stored::Fragments(fragments) => pixels::check_fragments(&dicom, &fragments),
+    }
+}
+
 fn read(bytes: &[u8]) -> Result<Elements<'_>, Cause> {
     Elements::read(bytes, |tag| tag.0 == ROWS.0 || tag == MODALITY || tag == MEANINGS[0].0)
 }

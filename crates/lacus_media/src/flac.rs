@@ -37,6 +37,17 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Stream, Cause> {
     Ok(Stream { format: Format::Flac, codec: "flac", bits, channels, rate, frames })
 }
 
+/// Walks the packets, whose checksums are compared on the way: those that are damaged are missing from the count.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    let (promised, found) = (open(bytes)?.frames, stream::open(bytes, Format::Flac)?.frames);
+    match found < promised {
+        true => Err(Cause::malformed(format!(
+            "cut off or damaged: {promised} frames are promised, {found} are there"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Writes `int16` as 16 bits, and `int32` as 24 if the low 8 bits are all zero, as they are in what came
 /// from 24 bits.
 pub(crate) fn encode(tensor: &TensorRef<'_>, rate: u32) -> Result<Vec<u8>, Cause> {

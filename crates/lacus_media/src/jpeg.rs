@@ -120,6 +120,34 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Jpeg, Cause> {
     Ok(Jpeg { frame, orientation })
 }
 
+/// Walks the segments and the coded pixels behind the frame header, up to the end marker. In coded pixels, 0xff is
+/// followed by a zero, by a restart, or begins a marker.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    let cut_off = || Cause::malformed("cut off: there is no end marker");
+    let mut at = Frame::find(bytes)?.end;
+    let mut has_pixels = false;
+    loop {
+        at += bytes[at..].iter().position(|&byte| byte == 0xff).ok_or_else(cut_off)?;
+        at += bytes[at..].iter().position(|&byte| byte != 0xff).ok_or_else(cut_off)?;
+        let marker = bytes[at];
+        at += 1;
+        match marker {
+            0xd9 if has_pixels => return Ok(()),
+            0xd9 => return Err(Cause::malformed("there are no pixels")),
+            // Tables, scans, notes: each says its length. Others are stuffing, restarts, or stray.
+            0xc4 | 0xcc | 0xda..=0xdf | 0xe0..=0xef | 0xfe => {
+                has_pixels |= marker == 0xda;
+                let length = usize::from(u16_be(bytes, at).ok_or_else(cut_off)?).max(2);
+                at = at.saturating_add(length);
+                if at > bytes.len() {
+                    return Err(cut_off());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Jpeg {
     fn is_gray(&self) -> bool {
         self.frame.components == 1

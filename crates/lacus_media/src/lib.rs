@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! bytes ─sniff→ Format          bytes ─probe→ Facts: dtype, shape, details      headers only
+//! bytes ─verify→ cut off or damaged, as far as that is seen without decoding
 //! bytes ─decode, decode_into, decode_region→ elements                           within Limits
 //! tensor ─encode→ bytes
 //! ```
@@ -65,17 +66,17 @@ mod open;
 
 mod probe;
 
-mod end;
+mod verify;
 
 mod decode;
 mod encode;
 
-pub use decode::{decode, decode_into, decode_region};
+pub use decode::{decode, decode_inks, decode_into, decode_region};
 pub use encode::{EncodeOptions, encode};
-pub use end::check_end;
 pub use error::{Cause, MediaError};
 pub use ffmpeg::ffmpeg;
 pub use format::{Family, Format};
 pub use limits::Limits;
 pub use probe::{Facts, probe};
 pub use sniff::sniff;
+pub use verify::verify;

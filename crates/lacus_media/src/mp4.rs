@@ -10,7 +10,7 @@
 //!
 //! Edit lists are ignored: a picture that is in the file is in the tensor.
 
-use crate::error::Cause;
+use crate::error::{Cause, quoted};
 use crate::fields::{i32_be, part, u16_be, u32_be, u64_be};
 use crate::track::{Shown, Track};
 
@@ -56,6 +56,30 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Track, Cause> {
     // In a file of fragments the header counts only what it lists itself.
     let duration = if child(moov, b"mvex").is_some() { 0 } else { duration };
     Track::new(codec, sides, ticks.into(), duration as f64, shown)
+}
+
+/// Whether every outer box lies inside of the file. What follows the last whole one may be zeros or a stray byte, but no
+/// box that was cut.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    let mut rest = bytes;
+    while let (Some(size), Some(name)) = (u32_be(rest, 0), rest.get(4..8)) {
+        let end = match size {
+            0 => return Ok(()),
+            1 => u64_be(rest, 8).unwrap_or(u64::MAX),
+            size => size.into(),
+        };
+        match usize::try_from(end).ok().and_then(|end| rest.get(end.max(8)..)) {
+            Some(next) => rest = next,
+            None => {
+                let left = rest.len();
+                let name = quoted(name);
+                return Err(Cause::malformed(format!(
+                    "cut off: the box {name} takes {end} bytes, {left} are left"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The number by which fragments name the track.

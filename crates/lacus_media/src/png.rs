@@ -16,7 +16,7 @@ use std::ops::Range;
 use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
 use lacus_tensor::{DType, TensorRef};
 
-use crate::error::Cause;
+use crate::error::{Cause, quoted};
 use crate::fields::{part, swap_u16, u32_be};
 use crate::medium::{Details, Layout, Medium, note};
 use crate::raster::Raster;
@@ -69,6 +69,31 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Png, Cause> {
         _ => return Err(Cause::malformed(format!("color type {color} with {depth} bits"))),
     };
     Ok(Png { width, height, depth, channels, has_palette: color == 3, is_interlaced, frames })
+}
+
+/// Walks all chunks. Checksums are compared where the decoder compares them: of the chunks without which there is no
+/// picture, and of the transparency, which decides on the channels.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    const OPTIONAL: u8 = 0x20;
+    let mut at = 8;
+    loop {
+        let cut_off = || Cause::cut_off("a chunk");
+        let length = u32_be(bytes, at).ok_or_else(cut_off)? as usize;
+        let chunk = part(bytes, at + 4, length.saturating_add(4)).ok_or_else(cut_off)?;
+        let (name, checksum_at) = (&chunk[..4], at + 8 + length);
+        let checksum = u32_be(bytes, checksum_at).ok_or_else(cut_off)?;
+        let is_needed = name[0] & OPTIONAL == 0 || name == b"tRNS";
+        if is_needed && crc32fast::hash(chunk) != checksum {
+            return Err(Cause::malformed(format!(
+                "damaged: the checksum of the chunk {} at byte {at} is wrong",
+                quoted(name)
+            )));
+        }
+        if name == b"IEND" {
+            return Ok(());
+        }
+        at = checksum_at + 4;
+    }
 }
 
 impl Png {

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | gray | `(height, width)` |
 //! | RGB | `(height, width, 3)` |
-//! | gray or RGB with alpha, CMYK, bands | `(height, width, samples)` |
+//! | CMYK of 8 or 16 bits | `(height, width, 3)`: RGB, as CMYK in a JPEG is |
+//! | CMYK with alpha | `(height, width, 4)`: RGBA |
+//! | gray or RGB with alpha, bands | `(height, width, samples)` |
 //!
 //! Planes that are stored one after the other are interleaved. Rows are decoded by the strips and tiles that
 //! hold them, unless the picture has planes or fewer than 8 bits.
@@ -37,6 +39,8 @@ pub(crate) struct Tiff {
     dtype: DType,
     planes: usize,
     pages: u64,
+    /// CMYK is left as it is.
+    keeps_inks: bool,
 }
 
 pub(crate) fn open(bytes: &[u8]) -> Result<Tiff, Cause> {
@@ -79,7 +83,34 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Tiff, Cause> {
     while pages < MOST_PAGES && decoder.more_images() && decoder.next_image().is_ok() {
         pages += 1;
     }
-    Ok(Tiff { width, height, color, dtype, planes, pages })
+    Ok(Tiff { width, height, color, dtype, planes, pages, keeps_inks: false })
+}
+
+/// As [`open`], but CMYK is decoded to its inks.
+pub(crate) fn open_inks(bytes: &[u8]) -> Result<Tiff, Cause> {
+    Ok(Tiff { keeps_inks: true, ..open(bytes)? })
+}
+
+/// Whether all strips or tiles of the first page lie inside of the file.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    // Places and lengths take at least two bytes each in the file, and some tens in the decoder's memory.
+    let mut decoder = decoder(bytes, bytes.len().saturating_mul(16).saturating_add(1024))?;
+    for (offsets, lengths) in
+        [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)]
+    {
+        let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets).map_err(fault)?.unwrap_or_default();
+        let lengths = decoder.find_tag_unsigned_vec::<u64>(lengths).map_err(fault)?.unwrap_or_default();
+        for (offset, length) in offsets.into_iter().zip(lengths) {
+            let end = offset.saturating_add(length);
+            if end > bytes.len() as u64 {
+                let found = bytes.len();
+                return Err(Cause::malformed(format!(
+                    "cut off: a strip or tile ends at byte {end}, the file has {found}"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn decoder(bytes: &[u8], out_bytes: usize) -> Result<Decoder<Cursor<&[u8]>>, Cause> {
@@ -95,13 +126,39 @@ impl Tiff {
         self.planes == 1 && self.color.bit_depth() >= 8
     }
 
-    fn channels(&self) -> u64 {
+    /// Samples of a pixel, as stored.
+    fn samples(&self) -> u64 {
         self.color.num_samples().into()
+    }
+
+    /// Whether pixels are inks that become colors.
+    fn is_converted(&self) -> bool {
+        let is_cmyk = matches!(self.color, ColorType::CMYK(_) | ColorType::CMYKA(_));
+        is_cmyk && matches!(self.dtype, DType::U8 | DType::U16) && !self.keeps_inks
+    }
+
+    fn channels(&self) -> u64 {
+        self.samples() - u64::from(self.is_converted())
+    }
+
+    /// Decodes `rows` as they are stored, but interleaved.
+    fn decode_samples(&self, bytes: &[u8], rows: Range<u64>, out: &mut [u8]) -> Result<(), Cause> {
+        if !self.is_plain() {
+            return self.decode_other(bytes, out);
+        }
+        if rows != (0..u64::from(self.height)) {
+            return self.decode_chunks(bytes, rows, out);
+        }
+        let mut decoder = decoder(bytes, out.len())?;
+        if decoder.image_buffer_layout().map_err(fault)?.len != out.len() {
+            return Err(Cause::malformed("rows of another length"));
+        }
+        decoder.read_image_bytes(out).map_err(fault)
     }
 
     /// Decodes the strips or tiles that touch `rows`, and copies what is wanted of them.
     fn decode_chunks(&self, bytes: &[u8], rows: Range<u64>, out: &mut [u8]) -> Result<(), Cause> {
-        let pixel_bytes = self.channels() as usize * self.dtype.size_bytes();
+        let pixel_bytes = self.samples() as usize * self.dtype.size_bytes();
         let row_bytes = self.width as usize * pixel_bytes;
         let mut decoder = decoder(bytes, out.len())?;
         let (chunk_width, chunk_height) = decoder.chunk_dimensions();
@@ -205,17 +262,41 @@ impl Medium for Tiff {
     }
 
     fn decode(&self, bytes: &[u8], rows: Range<u64>, out: &mut [u8]) -> Result<(), Cause> {
-        if !self.is_plain() {
-            return self.decode_other(bytes, out);
+        if !self.is_converted() {
+            return self.decode_samples(bytes, rows, out);
         }
-        if rows != (0..u64::from(self.height)) {
-            return self.decode_chunks(bytes, rows, out);
+        let (samples, channels) = (self.samples() as usize, self.channels() as usize);
+        let mut inks = Buffer::try_zeroed(out.len() / channels * samples)?;
+        self.decode_samples(bytes, rows, &mut inks)?;
+        match self.dtype {
+            DType::U8 => colors::<1>(&inks, samples, out, 255, |[a]| a.into(), |v| [v as u8]),
+            _ => {
+                let (read, write) = (|b| u16::from_le_bytes(b).into(), |v| (v as u16).to_le_bytes());
+                colors::<2>(&inks, samples, out, 65_535, read, write);
+            }
         }
-        let mut decoder = decoder(bytes, out.len())?;
-        if decoder.image_buffer_layout().map_err(fault)?.len != out.len() {
-            return Err(Cause::malformed("rows of another length"));
+        Ok(())
+    }
+}
+
+/// Makes colors of inks: what a full ink leaves of a color is nothing, and black takes from all three. Alpha stays.
+fn colors<const N: usize>(
+    inks: &[u8],
+    samples: usize,
+    out: &mut [u8],
+    most: u64,
+    read: impl Fn([u8; N]) -> u64,
+    write: impl Fn(u64) -> [u8; N],
+) {
+    let pixels = inks.as_chunks::<N>().0.chunks_exact(samples);
+    for (pixel, color) in pixels.zip(out.as_chunks_mut::<N>().0.chunks_exact_mut(samples - 1)) {
+        let left = most - read(pixel[3]);
+        for (channel, ink) in color.iter_mut().zip(&pixel[..3]) {
+            *channel = write(((most - read(*ink)) * left + most / 2) / most);
         }
-        decoder.read_image_bytes(out).map_err(fault)
+        if let (Some(alpha), Some(stored)) = (color.get_mut(3), pixel.get(4)) {
+            *alpha = *stored;
+        }
     }
 }
 

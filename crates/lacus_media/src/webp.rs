@@ -55,6 +55,24 @@ pub(crate) fn open(bytes: &[u8]) -> Result<WebP, Cause> {
     }
 }
 
+/// Walks the chunks up to the length that the file says of itself.
+pub(crate) fn verify(bytes: &[u8]) -> Result<(), Cause> {
+    let cut_off = || Cause::cut_off("a chunk");
+    let end = (u32_le(bytes, 4).ok_or_else(cut_off)? as usize).saturating_add(8);
+    let file = bytes.get(..end).ok_or_else(cut_off)?;
+    let mut at = 12;
+    // A lone byte is the padding of the last chunk.
+    while at + 1 < file.len() {
+        let length = u32_le(file, at + 4).ok_or_else(cut_off)? as usize;
+        at = at.saturating_add(8).saturating_add(length);
+        if at > file.len() {
+            return Err(cut_off());
+        }
+        at += length & 1;
+    }
+    Ok(())
+}
+
 /// Width and height in the header of a lossy frame.
 fn lossy_sides(bytes: &[u8], at: usize) -> Option<(u32, u32)> {
     let side = |at: usize| u16_le(bytes, at).map(|size| u32::from(size & 0x3fff));

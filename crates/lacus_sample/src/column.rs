@@ -130,6 +130,8 @@ impl Form {
 pub struct Column {
     htype: HType,
     dtype: Option<DType>,
+    /// Of files that are kept: somebody asked for this dtype, so they must have it, too.
+    dtype_declared: bool,
     shape: Option<Vec<Option<u64>>>,
     compression: Compression,
     tiling: Tiling,
@@ -156,8 +158,11 @@ impl Column {
             None => Compression::Auto,
         };
         check_compression(htype, rules, compression, shape.as_deref())?;
-        let column =
-            Column { htype, dtype, shape, compression, tiling: Tiling::default(), options, settings };
+        let tiling = Tiling::default();
+        let mut column =
+            Column { htype, dtype, dtype_declared: false, shape, compression, tiling, options, settings };
+        // Other columns are bound to their dtype anyway.
+        column.dtype_declared = spec.dtype.is_some() && column.is_kept_as_files();
         column.check_classes()?;
         Ok(column)
     }
@@ -171,6 +176,34 @@ impl Column {
     /// [is open](Column::is_open).
     pub fn dtype(&self) -> Option<DType> {
         self.dtype
+    }
+
+    /// True when every file in it has the dtype that the file itself says, and nobody declared one: pictures and DICOM files
+    /// that are kept as they are. Then [`dtype`](Column::dtype) is that of pictures given as arrays, and `None` where
+    /// there are no arrays.
+    pub fn files_keep_dtype(&self) -> bool {
+        self.is_kept_as_files() && !self.dtype_declared
+    }
+
+    /// Whether rows hold pictures or DICOM as files.
+    pub(crate) fn is_kept_as_files(&self) -> bool {
+        let of_kind = matches!(self.rules().holds, Holds::Media(Family::Image | Family::Dicom));
+        of_kind && matches!(self.compression, Compression::Auto | Compression::Media(_))
+    }
+
+    /// Whether somebody asked for the dtype of files.
+    pub(crate) fn is_dtype_declared(&self) -> bool {
+        self.dtype_declared
+    }
+
+    /// The column as it is when nobody asked for its dtype: for pictures that of arrays, for DICOM none.
+    pub(crate) fn without_declared_dtype(self) -> Column {
+        let dtype = self.dtype.filter(|_| !self.rules().dtypes.is_empty());
+        Column { dtype_declared: false, dtype, ..self }
+    }
+
+    fn holds_media(&self) -> bool {
+        matches!(self.rules().holds, Holds::Media(_))
     }
 
     /// True when the dtype is that of the first sample and there was none yet: [`infer`](crate::infer) and
@@ -272,6 +305,11 @@ impl Column {
         Column { htype: HType { sequence: false, ..self.htype }, ..self.clone() }
     }
 
+    /// Whether samples are media files, or made from such.
+    pub fn holds_files(&self) -> bool {
+        self.holds_media() && !self.htype.link
+    }
+
     /// The same column for elements of another dtype that its type may have.
     pub(crate) fn of_dtype(&self, dtype: DType) -> Column {
         Column { dtype: Some(dtype), ..self.clone() }
@@ -295,7 +333,7 @@ impl Column {
         let packed = match self.rules().holds {
             Holds::Numbers => true,
             Holds::Media(_) => matches!(self.compression, Compression::None | Compression::Zstd { .. }),
-            Holds::Text | Holds::Polygons => false,
+            Holds::Text | Holds::Polygons | Holds::Bytes => false,
         };
         match packed && !self.htype.sequence && !self.htype.link {
             true => self.tiling.tile_shape(shape, self.dtype?),
@@ -305,7 +343,21 @@ impl Column {
 
     /// What fits this column, for errors: `uint8 of shape (height, width, channels)`.
     pub(crate) fn expected(&self) -> String {
-        let dtype = self.dtype.map_or("a tensor", DType::name);
+        self.expected_of(self.dtype.map_or("a tensor", DType::name))
+    }
+
+    /// The same for files, which may have another dtype than arrays.
+    pub(crate) fn expected_file(&self) -> String {
+        match self.files_keep_dtype() {
+            true => self.expected_of("a file of any dtype"),
+            false => self.expected(),
+        }
+    }
+
+    fn expected_of(&self, dtype: &str) -> String {
+        if self.rules().holds == Holds::Bytes {
+            return "bytes".to_owned();
+        }
         let named = |axes: &[&str], shape: Option<&[Option<u64>]>| {
             let axis = |(k, name): (usize, &&str)| match shape.and_then(|shape| shape[k]) {
                 Some(size) => size.to_string(),
@@ -385,7 +437,10 @@ fn check_shape(
         (None, Some(size)) => vec![Some(size)],
         (None, None) => return Ok(rules.default_shape()),
     };
-    if matches!(rules.holds, Holds::Text | Holds::Polygons) {
+    if rules.default_shape().as_ref() == Some(&shape) {
+        return Ok(Some(shape));
+    }
+    if matches!(rules.holds, Holds::Text | Holds::Polygons | Holds::Bytes) {
         return refuse(format!("{base} is no tensor and has none"));
     }
     if shape.len() > MAX_RANK {
@@ -420,7 +475,7 @@ fn check_compression(
         _ if htype.link => false,
         Holds::Text | Holds::Polygons => compression == Compression::None,
         Holds::Numbers if shape == Some(&[]) => compression == Compression::None,
-        Holds::Numbers => packs,
+        Holds::Numbers | Holds::Bytes => packs,
         Holds::Media(family) => {
             let as_elements = packs && matches!(family, Family::Image | Family::Audio);
             as_elements || matches!(compression, Compression::Media(format) if format.family() == family)
@@ -432,7 +487,7 @@ fn check_compression(
     let what = match (rules.holds, htype.link) {
         (_, true) => "links are kept as they are".to_owned(),
         (Holds::Numbers, _) if shape == Some(&[]) => format!("a scalar {base} is kept as it is"),
-        (Holds::Numbers, _) => format!("{base} takes auto, none or zstd"),
+        (Holds::Numbers | Holds::Bytes, _) => format!("{base} takes auto, none or zstd"),
         (Holds::Text | Holds::Polygons, _) => format!("{base} takes auto or none"),
         (Holds::Media(family), _) => {
             let formats = Format::ALL.into_iter().filter(|format| format.family() == family);

@@ -2,7 +2,8 @@
 //! column or in an error.
 //!
 //! The parameters are a JSON object: `compression`, `options`, `tiling` (the two bounds in bytes), `unranked` where
-//! the empty shape means an open one, `dtype` where the column's own says `string`.
+//! the empty shape means an open one, `dtype` where the column's own says `string`, `dtype_declared` where files must have the
+//! dtype of the column.
 
 use std::str::FromStr;
 
@@ -37,6 +38,8 @@ struct Parameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dtype: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dtype_declared: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unranked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tiling: Option<[u64; 2]>,
@@ -61,6 +64,7 @@ impl Column {
         let parameters = Parameters {
             compression: self.compression().to_string(),
             dtype: dtype.filter(|_| is_text).map(str::to_owned),
+            dtype_declared: self.is_dtype_declared(),
             unranked: self.shape().is_none() && self.rules().holds != Holds::Text,
             tiling: (self.form() == Form::Blob).then(|| [tiling.over_bytes(), tiling.tile_bytes()]),
             options: self.options().clone(),
@@ -112,7 +116,7 @@ impl Column {
         let shape = header.shape.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
         let declared = match rules.holds {
             // These have one shape only.
-            Holds::Text | Holds::Polygons => None,
+            Holds::Text | Holds::Polygons | Holds::Bytes => None,
             _ if parameters.unranked => None,
             _ => Some(shape.clone()),
         };
@@ -124,6 +128,12 @@ impl Column {
             options: parameters.options,
         };
         let column = Column::new(&spec).map_err(|error| corrupt(error.to_string()))?;
+        // Older headers do not say whether the dtype was asked for or is that of the first file.
+        let column = match (column.is_dtype_declared(), parameters.dtype_declared) {
+            (true, false) => column.without_declared_dtype(),
+            (false, true) => return Err(corrupt(format!("{htype} with a dtype declared for files"))),
+            _ => column,
+        };
         let unranked = column.shape().is_none() && rules.holds != Holds::Text;
         if shape != column.shape().unwrap_or_default() || parameters.unranked != unranked {
             return Err(corrupt(format!("{htype} of shape {:?}", header.shape)));

@@ -20,7 +20,7 @@ use crate::column::{Column, Form};
 use crate::error::SampleError;
 use crate::frames::{POLYGON, SEQUENCE, read_sequence};
 use crate::htype::Base;
-use crate::media::{decode_file, decode_file_into};
+use crate::media::{decode_file, decode_file_into, file_dtype};
 use crate::pack::{check_claim, unpack_into};
 use crate::polygon::decode_polygons;
 use crate::rules::Holds;
@@ -52,6 +52,8 @@ pub enum Value {
     Link(String),
     /// The elements of a sequence, or the outlines of polygons.
     Sequence(Vec<Value>),
+    /// Bytes of any meaning.
+    Bytes(Vec<u8>),
 }
 
 /// Scalars of many rows, as the rows hold them.
@@ -138,6 +140,21 @@ pub fn decode_blob(
     picked.finish(values.collect::<Result<_, _>>()?)
 }
 
+/// The dtype that a whole sample of one tensor decodes to: that of the column, or of the file itself where the column
+/// [lets files keep theirs](Column::files_keep_dtype).
+///
+/// Fails with a corrupt error if the bytes do not hold such a sample.
+pub fn sample_dtype(column: &Column, tiles: &[TileRef<'_>]) -> Result<DType, SampleError> {
+    if !column.files_keep_dtype() {
+        return column.known_dtype();
+    }
+    let tile = only(tiles)?;
+    match stored_codec(column, tile.codec)? {
+        StoredCodec::File(_) => file_dtype(column, tile.bytes),
+        _ => column.known_dtype(),
+    }
+}
+
 /// Decodes a whole sample of one tensor into `out`, which has exactly its length: for batches of one shape. Elements
 /// that are not compressed are copied once, most media are decoded in place.
 ///
@@ -149,11 +166,11 @@ pub fn decode_blob_into(
     out: &mut [u8],
 ) -> Result<(), SampleError> {
     check_form(column, Form::Blob)?;
-    if column.htype().sequence || column.rules().holds == Holds::Polygons {
+    if column.htype().sequence || matches!(column.rules().holds, Holds::Polygons | Holds::Bytes) {
         let asked = "one tensor";
         return Err(SampleError::WrongForm { htype: column.htype().to_string(), found: "several", asked });
     }
-    let dtype = column.known_dtype()?;
+    let dtype = sample_dtype(column, tiles)?;
     let expected = Shape::new(shape)?.byte_len(dtype)?;
     if out.len() != expected {
         return Err(TensorError::WrongLength { what: "the sample", expected, found: out.len() }.into());
@@ -333,7 +350,6 @@ fn decode_piece(
         };
         return picked.finish(outlines.into_iter().map(select).collect::<Result<_, SampleError>>()?);
     }
-    let dtype = column.known_dtype()?;
     let shape = Shape::new(dims)?;
     let selection = match indices {
         [] => None,
@@ -346,12 +362,16 @@ fn decode_piece(
         StoredCodec::Elements(codec) => codec,
         StoredCodec::Polygons => return Err(wrong_codec(column, POLYGON)),
     };
+    let dtype = column.known_dtype()?;
     let length = shape.byte_len(dtype)?;
     if codec == Codec::Raw && bytes.len() == length {
-        return Ok(Value::Tensor(match selection {
-            Some(selection) => TensorRef::contiguous(dtype, &shape, bytes)?.select(&selection)?,
-            None => Tensor::new(dtype, shape, Buffer::from_slice(bytes))?,
-        }));
+        return Ok(value_of(
+            column,
+            match selection {
+                Some(selection) => TensorRef::contiguous(dtype, &shape, bytes)?.select(&selection)?,
+                None => Tensor::new(dtype, shape, Buffer::from_slice(bytes))?,
+            },
+        ));
     }
     if codec != Codec::Raw {
         check_claim(bytes.len(), length)?;
@@ -362,10 +382,22 @@ fn decode_piece(
     let mut buffer = Buffer::try_for_overwrite(length)?;
     unpack_into(codec, dtype, dims, bytes, &mut buffer)?;
     let tensor = Tensor::new(dtype, shape, buffer)?;
-    Ok(Value::Tensor(match selection {
-        Some(selection) => tensor.as_ref().select(&selection)?,
-        None => tensor,
-    }))
+    Ok(value_of(
+        column,
+        match selection {
+            Some(selection) => tensor.as_ref().select(&selection)?,
+            None => tensor,
+        },
+    ))
+}
+
+/// Elements as the value that the column holds: bytes, or a tensor. A single byte, picked by its place, is a number, as in
+/// Python.
+fn value_of(column: &Column, tensor: Tensor) -> Value {
+    match column.rules().holds == Holds::Bytes && tensor.shape().rank() > 0 {
+        true => Value::Bytes(tensor.bytes().to_vec()),
+        false => Value::Tensor(tensor),
+    }
 }
 
 /// Which elements of a list the first index picks, and what is left for each of them.

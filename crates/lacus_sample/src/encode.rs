@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 
 use lacus_layout::{values_to_floats, values_to_ints, values_to_reals};
-use lacus_media::Limits;
+use lacus_media::{Family, Limits};
 use lacus_tensor::{DType, Shape, TensorRef};
 use serde_json::Value as Json;
 
 use crate::column::{Column, Form};
 use crate::elements::Elements;
 use crate::error::SampleError;
-use crate::fit::fit;
+use crate::fit::{fit, fit_scalars, shape_fits};
 use crate::frames::{self, SEQUENCE};
 use crate::htype::Base;
 use crate::literal;
@@ -24,7 +24,7 @@ use crate::options::brief;
 use crate::pack::{LARGEST_PIECE_BYTES, Piece, Policy, pack_tile, pack_whole};
 use crate::polygon::encode_polygons;
 use crate::rules::Holds;
-use crate::sample::{Sample, file_of_any};
+use crate::sample::{Sample, file_of, file_of_any, infer};
 use crate::stored::{Blob, Stored, Tile};
 use crate::text::encode_text;
 use crate::tiling::coordinates;
@@ -42,7 +42,9 @@ pub fn encode<'a>(column: &Column, sample: Sample<'a>) -> Result<Stored<'a>, Sam
     if form == Form::Text {
         return encode_text(column, sample);
     }
-    column.known_dtype()?;
+    if !column.files_keep_dtype() {
+        column.known_dtype()?;
+    }
     if form != Form::Blob {
         return encode_scalar(form, &numbers(column, sample)?);
     }
@@ -55,6 +57,83 @@ pub fn encode<'a>(column: &Column, sample: Sample<'a>) -> Result<Stored<'a>, Sam
         Encoded::Piece(piece) => whole(piece),
         Encoded::Elements(elements) => tiled(column, elements)?,
     }))
+}
+
+/// Whether a file that a link of the column leads to is a sample of it. `start` is its beginning, or all of it: then it is
+/// looked at as if it were given itself. Otherwise its kind is checked, and for pictures shape and dtype where the
+/// header lies in `start`.
+///
+/// Fails as [`encode`] does.
+pub fn check_linked(column: &Column, start: &[u8], is_whole: bool) -> Result<(), SampleError> {
+    let column = column.resolved().element();
+    if is_whole {
+        let sample = Sample::Encoded(Cow::Borrowed(start));
+        let column = infer(&sample).map_or_else(|| column.clone(), |dtype| column.settle(dtype));
+        return encode(&column, sample).map(drop);
+    }
+    let Some(format) = lacus_media::sniff(start) else {
+        // The notes before the sound may be longer than what was read.
+        return match start.starts_with(b"ID3") {
+            true => Ok(()),
+            false => Err(column.misfit(expected_file(&column), Sample::Encoded(start.into()).describe())),
+        };
+    };
+    let is_of_kind = match column.rules().holds {
+        Holds::Media(family) => format.family() == family,
+        _ => matches!(format.family(), Family::Image | Family::Dicom),
+    };
+    if !is_of_kind {
+        return Err(column.misfit(expected_file(&column), file_of(format)));
+    }
+    match (column.rules().holds, lacus_media::probe(start)) {
+        (Holds::Media(Family::Image | Family::Dicom), Ok(facts)) => {
+            media::check_facts(&column, &facts).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn expected_file(column: &Column) -> &'static str {
+    match column.rules().holds {
+        Holds::Media(family) => file_of_any(family),
+        _ => file_of_any(Family::Image),
+    }
+}
+
+/// What rows of a column of scalars hold of the elements of `rows`, a tensor of one axis: the same as each would be
+/// encoded to by itself, but checked and converted together. Doubles are rounded to the column's dtype as
+/// Python's numbers are, because numpy's doubles are Python's.
+///
+/// A result for each row, so that the caller can name those that do not fit. All fail if the column does not hold
+/// scalars, or if it [is open](Column::is_open).
+pub fn encode_scalars(column: &Column, rows: &TensorRef<'_>) -> Vec<Result<Stored<'static>, SampleError>> {
+    let form = column.form();
+    let elements = Elements::of(rows);
+    let literal = elements.dtype == DType::F64;
+    if let Some(all) = fit_scalars(column, &elements, literal).and_then(|fitted| scalars(form, &fitted)) {
+        return all.into_iter().map(Ok).collect();
+    }
+    // At least one does not fit: which, and why, is found one by one.
+    let one = |bytes: &[u8]| {
+        let shape = Shape::default();
+        let element = Elements { dtype: elements.dtype, shape, bytes: Cow::Owned(bytes.to_vec()) };
+        match form {
+            Form::Int | Form::Float | Form::Real => encode_scalar(form, &fit(column, element, literal)?),
+            Form::Text | Form::Blob => Err(column.misfit(column.expected(), "a number")),
+        }
+    };
+    elements.bytes.chunks_exact(elements.dtype.size_bytes()).map(one).collect()
+}
+
+/// Scalars as rows hold them; `None` if these are none.
+fn scalars(form: Form, elements: &Elements<'_>) -> Option<Vec<Stored<'static>>> {
+    let (dtype, bytes) = (elements.dtype, &elements.bytes[..]);
+    Some(match form {
+        Form::Int => values_to_ints(dtype, bytes).ok()?.into_iter().map(Stored::Int).collect(),
+        Form::Float => values_to_floats(dtype, bytes).ok()?.into_iter().map(Stored::Float).collect(),
+        Form::Real => values_to_reals(dtype, bytes).ok()?.into_iter().map(Stored::Real).collect(),
+        Form::Text | Form::Blob => return None,
+    })
 }
 
 fn whole(piece: Piece<'_>) -> Blob<'_> {
@@ -119,6 +198,13 @@ fn encode_sequence(column: &Column, sample: Sample<'_>) -> Result<(usize, Vec<u8
     let elements = match sample {
         Sample::Sequence(elements) => elements,
         Sample::Json(Json::Array(values)) => values.into_iter().map(Sample::Json).collect(),
+        // One picture, and not as many gray ones as it has rows: nobody can tell, so the caller has to.
+        Sample::Tensor(tensor) if is_one_element(column, tensor.shape().dims()) => {
+            let found = format!("one {} ({}); give [array] for a sequence of one", column.htype().base, {
+                Sample::Tensor(tensor).describe()
+            });
+            return Err(column.misfit("a list of samples", found));
+        }
         // A tensor is the sequence of what lies along its first axis.
         Sample::Tensor(tensor) if tensor.shape().rank() > 0 => {
             let dims = tensor.shape().dims();
@@ -145,10 +231,26 @@ fn encode_sequence(column: &Column, sample: Sample<'_>) -> Result<(usize, Vec<u8
     Ok((count, out))
 }
 
+/// Whether a tensor given for a sequence is an element by itself, while its parts would be elements too: of the types
+/// that let one leave out an axis.
+fn is_one_element(column: &Column, dims: &[u64]) -> bool {
+    let rank = column.shape().map(<[_]>::len);
+    column.htype().base.added_axis().is_some() && rank == Some(dims.len()) && shape_fits(column, dims)
+}
+
 /// One sample (or element) of a column of blobs: bytes that are ready, or elements to be packed.
 fn content<'a>(column: &Column, sample: Sample<'a>) -> Result<Encoded<'a>, SampleError> {
     match (column.rules().holds, sample) {
         (Holds::Polygons, sample) => Ok(Encoded::Piece(encode_polygons(column, sample)?)),
+        (Holds::Bytes, Sample::Encoded(bytes)) if bytes.len() <= LARGEST_PIECE_BYTES => {
+            let shape = Shape::new([bytes.len() as u64])?;
+            Ok(Encoded::Elements(Elements { dtype: DType::U8, shape, bytes }))
+        }
+        (Holds::Bytes, Sample::Encoded(bytes)) => {
+            let expected = format!("at most {LARGEST_PIECE_BYTES} bytes");
+            Err(column.misfit(expected, format!("{} bytes", bytes.len())))
+        }
+        (Holds::Bytes, other) => Err(column.misfit(column.expected(), other.describe())),
         (Holds::Media(family), Sample::Encoded(bytes)) => media::encode_file(column, family, bytes),
         (Holds::Media(family), Sample::Tensor(tensor)) => {
             media::encode_elements(column, family, Elements::of(&tensor), None)

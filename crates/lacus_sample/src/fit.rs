@@ -38,6 +38,18 @@ pub(crate) fn fit<'a>(
     Ok(elements)
 }
 
+/// The elements of many rows as a column of scalars holds them; `None` if there is one that does not fit.
+pub(crate) fn fit_scalars<'a>(
+    column: &Column,
+    elements: &Elements<'a>,
+    literal: bool,
+) -> Option<Elements<'a>> {
+    let casts = Casts { rounds: column.rules().rounds || literal, to_bool: false };
+    let fitted = elements.clone().cast(column.dtype()?, casts).ok()?;
+    check_values(column, &fitted).ok()?;
+    Some(fitted)
+}
+
 /// Whether a sample of this shape may be in the column.
 pub(crate) fn shape_fits(column: &Column, dims: &[u64]) -> bool {
     let rules = column.rules();
@@ -143,13 +155,21 @@ fn check_boxes_3d(column: &Column, elements: &Elements<'_>) -> Result<(), Sample
     Ok(())
 }
 
-/// COCO's way: two or three numbers (x, y, and whether it is visible) per named point, one column per thing.
+/// COCO's way: two or three numbers (x, y, and whether it is visible) per point, one column per thing. Where points have
+/// names, there are as many as names.
 fn check_keypoints(column: &Column, dims: &[u64]) -> Result<(), SampleError> {
     let names = column.settings().keypoints as u64;
     let numbers = dims.first().copied().unwrap_or(0);
-    if names == 0 || numbers == 2 * names || numbers == 3 * names {
+    let fits = match names {
+        0 => numbers % 2 == 0 || numbers % 3 == 0,
+        names => numbers == 2 * names || numbers == 3 * names,
+    };
+    if fits {
         return Ok(());
     }
-    let expected = format!("2 or 3 numbers for each of {names} keypoints");
+    let expected = match names {
+        0 => "x, y and visibility (3 numbers) or x and y (2 numbers) for each keypoint".to_owned(),
+        names => format!("{names} keypoints ({} numbers, or {} without visibility)", 3 * names, 2 * names),
+    };
     Err(column.misfit(expected, format!("{numbers} numbers")))
 }

@@ -58,11 +58,13 @@ pub enum Base {
     Embedding,
     /// A medical picture, as a file.
     Dicom,
+    /// Bytes of any meaning.
+    Bytes,
 }
 
 impl Base {
     /// Every type, in the order of the table on the crate's page.
-    pub const ALL: [Base; 20] = [
+    pub const ALL: [Base; 21] = [
         Base::Generic,
         Base::Image,
         Base::ImageGray,
@@ -83,6 +85,7 @@ impl Base {
         Base::Point,
         Base::Embedding,
         Base::Dicom,
+        Base::Bytes,
     ];
 
     /// Its name.
@@ -108,6 +111,7 @@ impl Base {
             Base::Point => "point",
             Base::Embedding => "embedding",
             Base::Dicom => "dicom",
+            Base::Bytes => "bytes",
         }
     }
 }

@@ -28,8 +28,8 @@
 //! | htype | dtype (others it may have) | shape of a sample | `auto` keeps it as | options |
 //! |---|---|---|---|---|
 //! | `generic` | the first sample's | any | zstd where that pays | |
-//! | `image` | uint8 (uint16) | `(height, width, channels)`, 1 to 4 channels | files as they come, arrays as PNG | `quality` |
-//! | `image.gray` | uint8 (uint16) | `(height, width)` | the same | `quality` |
+//! | `image` | uint8 (uint16); files their own | `(height, width, channels)`, 1 to 4 channels | files as they come, arrays as PNG | `quality` |
+//! | `image.gray` | uint8 (uint16); files their own | `(height, width)` | the same | `quality` |
 //! | `video` | uint8 | `(frames, height, width, 3)` | files as they come; no arrays | |
 //! | `audio` | float32 (uint8, int16, int32, float64) | `(frames, channels)`, or `(frames,)` if declared | files as they come, arrays as WAV | `sample_rate` |
 //! | `class_label` | uint32 (integers) | `()`, or `(labels,)` if declared | an integer | `class_names` |
@@ -44,7 +44,8 @@
 //! | `polygon` | float32 (as bbox) | `(polygons,)`: outlines of `(points, 2 or 3)` | one list of all points | |
 //! | `point` | float32 (as bbox) | `(points, 2 or 3)` | zstd where that pays | |
 //! | `embedding` | float32 (float64, float16, bfloat16) | `(size,)` | elements as they are | `size` |
-//! | `dicom` | the first sample's | that of the file | files as they come; no arrays | |
+//! | `dicom` | each file its own | that of the file | files as they come; no arrays | |
+//! | `bytes` | uint8 | `(bytes,)` | zstd where that pays | |
 //! | `sequence[t]` | as t | `(elements,)` | each as t, one after the other | as t |
 //! | `link[t]` | as t | as t, when resolved | a URL | as t |
 //!
@@ -57,7 +58,8 @@
 //! - **Dtype.** Integers become other integers where every value fits, and floats where every value is exact; floats
 //!   become wider ones. Narrower ones only where Python's doubles are meant (bbox, bbox.3d, keypoints, polygon, point,
 //!   embedding), and for numbers given as [`Sample::Json`], which have no dtype. Bools stay bools.
-//! - **Files.** One that has the column's compression is stored as it is, after a look at its header. Others are
+//! - **Files.** One that has the column's compression is stored as it is, after it was looked over for damage. Pictures and
+//!   DICOM keep the dtype of the file unless one was declared for the column. Others are
 //!   decoded and encoded anew. Sound keeps its file whatever its depth, and has the column's dtype when read, at full
 //!   scale. A generic column, a mask and an instance label are made from the decoded file.
 //! - **Values.** Boxes have no negative sizes, fractions lie between 0 and 1, classes are among the names.
@@ -116,12 +118,12 @@ pub use column::{Column, ColumnSpec, Compression, Form};
 pub use column_header::ColumnHeader;
 pub use decode::{
     Scalars, TileRef, Value, decode_blob, decode_blob_into, decode_scalar, decode_scalars, decode_text,
-    is_tiled, tiles_wanted,
+    is_tiled, sample_dtype, tiles_wanted,
 };
-pub use encode::encode;
+pub use encode::{check_linked, encode, encode_scalars};
 pub use error::SampleError;
 pub use htype::{Base, HType};
 pub use joined_classes::{joined_class_names, moved_classes};
-pub use sample::{Sample, infer};
+pub use sample::{Sample, Samples, infer};
 pub use stored::{Blob, Stored, Tile};
 pub use tiling::Tiling;

@@ -33,22 +33,16 @@ pub(crate) fn encode_file<'a>(
     if format.family() != family {
         return Err(column.misfit(file_of_any(family), file_of(format)));
     }
-    let dtype = column.known_dtype()?;
-    let shape = file_shape(column, &facts.shape);
-    // Sound of another depth is converted when it is read: it has a full scale to go by.
-    let dtype_fits = facts.dtype == dtype || family == Family::Audio;
-    if !dtype_fits || !shape_fits(column, &shape) {
-        let found = format!("{} of {} of shape {}", file_of(format), facts.dtype, Shape::new(facts.shape)?);
-        return Err(column.misfit(column.expected(), found));
-    }
-    if family == Family::Image {
-        check_bomb(column, &facts, &shape)?;
-    }
+    let shape = check_facts(column, &facts)?;
     match column.compression() {
         Compression::Auto => {}
         Compression::Media(wanted) if wanted == format => {}
         Compression::Media(wanted) if matches!(family, Family::Video | Family::Dicom) => {
             return Err(column.misfit(file_of(wanted), file_of(format)));
+        }
+        // What is coded again goes the way of arrays, which have the dtype of the column.
+        _ if family == Family::Image && facts.dtype != column.known_dtype()? => {
+            return Err(column.misfit(column.expected(), describe_file(&facts)?));
         }
         _ => {
             let tensor = lacus_media::decode(&bytes, &Limits::default())?;
@@ -57,9 +51,30 @@ pub(crate) fn encode_file<'a>(
             return encode_elements(column, family, Elements::owned(&tensor), rate);
         }
     }
-    // What is kept is not decoded now; that it is there to its end can be told all the same.
-    lacus_media::check_end(&bytes, format)?;
+    // What is kept is not decoded now; most damage is seen all the same.
+    lacus_media::verify(&bytes, format)?;
     Ok(Encoded::Piece(Piece { shape, codec: format.name(), bytes }))
+}
+
+/// Whether a file of the column's kind fits it; the shape it has there.
+pub(crate) fn check_facts(column: &Column, facts: &Facts) -> Result<Vec<u64>, SampleError> {
+    let family = facts.format.family();
+    let shape = file_shape(column, &facts.shape);
+    // Sound of another depth is converted when it is read: it has a full scale to go by.
+    let any_dtype = column.files_keep_dtype() || family == Family::Audio;
+    let dtype_fits = any_dtype || facts.dtype == column.known_dtype()?;
+    if !dtype_fits || !shape_fits(column, &shape) {
+        return Err(column.misfit(column.expected_file(), describe_file(facts)?));
+    }
+    if family == Family::Image {
+        check_bomb(column, facts, &shape)?;
+    }
+    Ok(shape)
+}
+
+fn describe_file(facts: &Facts) -> Result<String, SampleError> {
+    let (file, shape) = (file_of(facts.format), Shape::new(&facts.shape[..])?);
+    Ok(format!("{file} of {} of shape {shape}", facts.dtype))
 }
 
 /// Elements for a media column. `rate` is that of the file they come from, if they do.
@@ -140,11 +155,18 @@ pub(crate) fn decode_file(
     bytes: &[u8],
 ) -> Result<Tensor, SampleError> {
     let limits = Limits::default();
+    if keeps_inks(shape, format, bytes) {
+        let tensor = conform(column, lacus_media::decode_inks(bytes, &limits)?, shape)?;
+        return Ok(match selection {
+            Some(selection) => tensor.as_ref().select(selection)?,
+            None => tensor,
+        });
+    }
     let Some(selection) = selection else {
         let tensor = lacus_media::decode(bytes, &limits)?;
         return conform(column, tensor, shape);
     };
-    let dtype = column.known_dtype()?;
+    let dtype = file_dtype(column, bytes)?;
     let out_shape = selection.output_shape().clone();
     let Some(bounds) = selection.bounding_box() else { return Ok(Tensor::zeros(dtype, out_shape)?) };
     let (origin, extent): (Vec<u64>, Vec<u64>) = {
@@ -167,6 +189,14 @@ pub(crate) fn decode_file(
     Ok(Tensor::new(dtype, out_shape, out)?)
 }
 
+/// The dtype that a stored file decodes to.
+pub(crate) fn file_dtype(column: &Column, bytes: &[u8]) -> Result<DType, SampleError> {
+    match column.files_keep_dtype() {
+        true => Ok(lacus_media::probe(bytes)?.dtype),
+        false => column.known_dtype(),
+    }
+}
+
 /// Decodes a stored file into `out`, which has exactly the length of the sample.
 pub(crate) fn decode_file_into(
     column: &Column,
@@ -177,9 +207,25 @@ pub(crate) fn decode_file_into(
 ) -> Result<(), SampleError> {
     match format.family() {
         Family::Audio => out.copy_from_slice(decode_file(column, shape, None, format, bytes)?.bytes()),
+        _ if keeps_inks(shape, format, bytes) => {
+            out.copy_from_slice(decode_file(column, shape, None, format, bytes)?.bytes());
+        }
         _ => lacus_media::decode_into(bytes, &Limits::default(), out)?,
     }
     Ok(())
+}
+
+/// Whether a TIFF of CMYK was stored when such were read as inks: its row has a channel more than it has colors, and is
+/// read as it was.
+fn keeps_inks(shape: &[u64], format: Format, bytes: &[u8]) -> bool {
+    let [.., channels] = *shape else { return false };
+    format == Format::Tiff
+        && channels > 3
+        && lacus_media::probe(bytes).is_ok_and(|facts| {
+            let is_cmyk =
+                facts.details.get("color").and_then(|c| c.as_str()).is_some_and(|c| c.starts_with("cmyk"));
+            is_cmyk && facts.shape.last().is_some_and(|found| found + 1 == channels)
+        })
 }
 
 /// Leading axes that every file of a family has, whether or not it has one of channels: those can be cut.
@@ -202,7 +248,10 @@ fn file_shape(column: &Column, dims: &[u64]) -> Vec<u64> {
 
 /// A decoded file as the column holds it: its axes, and for sound its dtype.
 fn conform(column: &Column, tensor: Tensor, shape: &[u64]) -> Result<Tensor, SampleError> {
-    let dtype = column.known_dtype()?;
+    let dtype = match column.files_keep_dtype() {
+        true => tensor.dtype(),
+        false => column.known_dtype()?,
+    };
     if file_shape(column, tensor.shape().dims()) != shape {
         let detail = format!("a file of shape {} where {} belongs", tensor.shape(), Shape::new(shape)?);
         return Err(SampleError::corrupt("media sample", detail));

@@ -17,6 +17,8 @@ pub(crate) enum Holds {
     Text,
     /// Any number of lists of points.
     Polygons,
+    /// Bytes that nobody looks into.
+    Bytes,
 }
 
 /// The rules of one type.
@@ -158,12 +160,13 @@ static EMBEDDING: Rules = Rules {
 };
 static DICOM: Rules = Rules {
     holds: Holds::Media(Family::Dicom),
-    open: true,
     axes: &[&["height", "width"], &["frames", "height", "width"], &["frames", "height", "width", "channels"]],
     ranked: false,
     links: true,
     ..PLAIN
 };
+
+static BYTES: Rules = Rules { holds: Holds::Bytes, dtypes: &[DType::U8], axes: &[&["bytes"]], ..PLAIN };
 
 /// The rules of a type.
 pub(crate) fn rules(base: Base) -> &'static Rules {
@@ -185,6 +188,7 @@ pub(crate) fn rules(base: Base) -> &'static Rules {
         Base::Point => &POINT,
         Base::Embedding => &EMBEDDING,
         Base::Dicom => &DICOM,
+        Base::Bytes => &BYTES,
     }
 }
 

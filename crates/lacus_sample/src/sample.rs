@@ -29,6 +29,45 @@ pub enum Sample<'a> {
     Sequence(Vec<Sample<'a>>),
 }
 
+/// The samples of one column, one for each of several rows.
+#[derive(Debug, Clone)]
+pub enum Samples<'a> {
+    /// Each by itself.
+    Each(Vec<Sample<'a>>),
+    /// The rows of one tensor: entries of its first axis, of which there is one at least. Numbers are checked and
+    /// converted all at once.
+    Rows(Box<TensorRef<'a>>),
+}
+
+impl<'a> From<Vec<Sample<'a>>> for Samples<'a> {
+    fn from(samples: Vec<Sample<'a>>) -> Samples<'a> {
+        Samples::Each(samples)
+    }
+}
+
+impl Samples<'_> {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Samples::Each(samples) => samples.len(),
+            Samples::Rows(tensor) => tensor.shape().dims().first().map_or(0, |rows| *rows as usize),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The dtype that a column of tensors takes from the first of them that has one.
+    pub fn infer(&self) -> Option<DType> {
+        match self {
+            Samples::Each(samples) => samples.iter().find_map(infer),
+            Samples::Rows(tensor) => Some(tensor.dtype()).filter(|_| !self.is_empty()),
+        }
+    }
+}
+
 impl Sample<'_> {
     /// What it is, for errors.
     pub(crate) fn describe(&self) -> String {

@@ -197,6 +197,22 @@ impl<'a> TensorRef<'a> {
         region
     }
 
+    /// The tensor at `index` of the first axis, without that axis.
+    ///
+    /// # Panics
+    /// If there is no such axis, or no such place on it.
+    pub fn row(&self, index: u64) -> TensorRef<'a> {
+        let dims = self.shape.dims();
+        assert!(dims.first().is_some_and(|rows| index < *rows), "row {index} is outside of {}", self.shape);
+        let shape = Shape::from_dims(&dims[1..]).expect("a row has fewer axes than its tensor");
+        let mut strides = [0; MAX_RANK];
+        strides[..shape.rank()].copy_from_slice(&self.strides[1..dims.len()]);
+        // As in a region, there is no first element where there are none.
+        let start = (self.origin as i64).wrapping_add((index as i64).wrapping_mul(self.strides[0]));
+        let origin = if shape.dims().contains(&0) { 0 } else { start as usize };
+        TensorRef { shape, strides, origin, ..self.clone() }
+    }
+
     /// The same elements with axis `order[k]` in place `k`.
     ///
     /// # Panics

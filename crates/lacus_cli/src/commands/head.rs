@@ -121,6 +121,10 @@ fn of_value(column: &Column, value: &Value) -> Shown {
         }
         Value::Tensor(tensor) => of_array(column, tensor.shape().dims()),
         Value::Text(text) | Value::Link(text) => Shown { text: brief(text), json: json!(text) },
+        Value::Bytes(bytes) => {
+            let length = bytes.len() as u64;
+            Shown { text: size(length), json: json!({"bytes": length}) }
+        }
         Value::Json(value) => Shown { text: brief(&value.to_string()), json: value.clone() },
         Value::Sequence(values) => {
             let all: Vec<Shown> = values.iter().map(|value| of_value(column, value)).collect();
@@ -146,7 +150,7 @@ fn of_array(column: &Column, shape: &[u64]) -> Shown {
     let htype = column.htype();
     let what = match (htype.sequence, column.dtype()) {
         (true, _) => htype.to_string(),
-        (false, _) if htype.base == Base::Polygon => htype.to_string(),
+        (false, _) if matches!(htype.base, Base::Polygon | Base::Bytes) => htype.to_string(),
         (false, dtype) => dtype.map_or_else(|| htype.to_string(), |dtype| dtype.name().to_owned()),
     };
     Shown { text: format!("{what} {}", shape_text(shape)), json: json!({"dtype": what, "shape": shape}) }

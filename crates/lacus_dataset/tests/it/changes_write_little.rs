@@ -43,7 +43,7 @@ async fn a_thousand_labels_of_a_million() {
     let rows = scattered(1000, MILLION);
     let new: Vec<Tensor> = rows.iter().map(|row| scalar(-(*row as i64))).collect();
     let bytes = written(&mut dataset, async |dataset| {
-        let samples = new.iter().map(|label| Sample::Tensor(label.as_ref())).collect();
+        let samples: Vec<_> = new.iter().map(|label| Sample::Tensor(label.as_ref())).collect();
         dataset.update("label", &rows, samples, false, &options()).await.unwrap();
     })
     .await;
@@ -86,7 +86,7 @@ async fn a_thousand_embeddings() {
     let chosen = scattered(1000, rows);
     let new: Vec<Tensor> = chosen.iter().map(|row| floats(&made(*row, 5))).collect();
     let bytes = written(&mut dataset, async |dataset| {
-        let samples = new.iter().map(|tensor| Sample::Tensor(tensor.as_ref())).collect();
+        let samples: Vec<_> = new.iter().map(|tensor| Sample::Tensor(tensor.as_ref())).collect();
         dataset.update("embedding", &chosen, samples, false, &options()).await.unwrap();
     })
     .await;

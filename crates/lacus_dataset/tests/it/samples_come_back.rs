@@ -120,10 +120,10 @@ async fn what_does_not_fit_writes_nothing() {
     let broken = || Sample::Encoded(Cow::Borrowed(b"\xff\xd8\xff\xe0 no picture"));
     let rows = |on_error| Extend {
         columns: vec![
-            ("image".to_owned(), vec![good(), broken(), good()]),
+            ("image".to_owned(), vec![good(), broken(), good()].into()),
             (
                 "label".to_owned(),
-                vec![Sample::Json(json!(1)), Sample::Json(json!(2)), Sample::Json(json!(3))],
+                vec![Sample::Json(json!(1)), Sample::Json(json!(2)), Sample::Json(json!(3))].into(),
             ),
         ],
         on_error,

@@ -52,7 +52,7 @@ pub(crate) fn floats(values: &[f32]) -> Tensor {
 }
 
 pub(crate) async fn extend(dataset: &mut Dataset, columns: Vec<(&str, Vec<Sample<'_>>)>) {
-    let columns = columns.into_iter().map(|(name, samples)| (name.to_owned(), samples)).collect();
+    let columns = columns.into_iter().map(|(name, samples)| (name.to_owned(), samples.into())).collect();
     dataset.extend(Extend { columns, ..Extend::default() }, &options()).await.unwrap();
 }
 

@@ -150,10 +150,10 @@ fn new_things_get_ids_of_their_own() {
         found.add_class_names("categories", &["dog".to_owned()], &WriteOptions::default()).await.unwrap();
         let rows = Extend {
             columns: vec![
-                ("image".to_owned(), vec![Sample::Encoded(png(2, 2, 1).into())]),
-                ("file_name".to_owned(), vec![Sample::Text("a.png".into())]),
-                ("boxes".to_owned(), vec![Sample::Json(json!([[0, 0, 1, 1]]))]),
-                ("categories".to_owned(), vec![Sample::Json(json!(["dog"]))]),
+                ("image".to_owned(), vec![Sample::Encoded(png(2, 2, 1).into())].into()),
+                ("file_name".to_owned(), vec![Sample::Text("a.png".into())].into()),
+                ("boxes".to_owned(), vec![Sample::Json(json!([[0, 0, 1, 1]]))].into()),
+                ("categories".to_owned(), vec![Sample::Json(json!(["dog"]))].into()),
             ],
             ..Extend::default()
         };

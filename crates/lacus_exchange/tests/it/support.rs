@@ -134,7 +134,7 @@ pub(crate) async fn filled(columns: Vec<(&str, ColumnSpec, Vec<Sample<'_>>)>) ->
     let mut rows = Extend::default();
     for (name, spec, samples) in columns {
         dataset.add_column(name, &spec, None, None, &WriteOptions::default()).await.unwrap();
-        rows.columns.push((name.to_owned(), samples));
+        rows.columns.push((name.to_owned(), samples.into()));
     }
     dataset.extend(rows, &WriteOptions::default()).await.unwrap();
     dataset

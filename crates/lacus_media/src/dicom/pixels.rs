@@ -28,17 +28,41 @@ pub(super) fn little_endian(dicom: &Dicom, bytes: &[u8], is_words: bool) -> Vec<
     turned
 }
 
+/// Bytes that plain pixels take which decode to so many.
+fn plain_bytes(dicom: &Dicom, decoded: u64) -> u64 {
+    if dicom.bits_allocated == 1 { decoded.div_ceil(8) } else { decoded }
+}
+
+/// Fails if plain pixels are too short. More may follow: a byte, because elements have even lengths, or the padding of
+/// some scanners.
+pub(super) fn check_plain(dicom: &Dicom, bytes: &[u8], decoded: u64) -> Result<(), Cause> {
+    let expected = plain_bytes(dicom, decoded);
+    match (bytes.len() as u64) < expected {
+        true => {
+            Err(Cause::malformed(format!("the pixels should take {expected} bytes and take {}", bytes.len())))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Fails if fragments are too few, or of a coding that is not read.
+pub(super) fn check_fragments(dicom: &Dicom, fragments: &[&[u8]]) -> Result<(), Cause> {
+    match dicom.transfer_syntax.as_str() {
+        RLE if fragments.len() != dicom.frames as usize => {
+            Err(Cause::malformed(format!("{} frames in {} fragments", dicom.frames, fragments.len())))
+        }
+        RLE => Ok(()),
+        syntax if JPEG.contains(&syntax) => Ok(()),
+        other => Err(Cause::unsupported(format!(
+            "pixels of the transfer syntax {other}; read are plain ones, RLE and JPEG"
+        ))),
+    }
+}
+
 /// Places plain pixels.
 pub(super) fn plain(dicom: &Dicom, bytes: &[u8], out: &mut [u8]) -> Result<(), Cause> {
-    let expected = if dicom.bits_allocated == 1 { out.len().div_ceil(8) } else { out.len() };
-    // More may follow: a byte, because elements have even lengths, or the padding of some scanners.
-    if bytes.len() < expected {
-        return Err(Cause::malformed(format!(
-            "the pixels should take {expected} bytes and take {}",
-            bytes.len()
-        )));
-    }
-    let bytes = &bytes[..expected];
+    check_plain(dicom, bytes, out.len() as u64)?;
+    let bytes = &bytes[..plain_bytes(dicom, out.len() as u64) as usize];
     if dicom.bits_allocated == 1 {
         out.iter_mut().enumerate().for_each(|(at, pixel)| *pixel = bytes[at / 8] >> (at % 8) & 1);
     } else if dicom.is_planar && dicom.samples > 1 {
@@ -64,20 +88,12 @@ fn interleave(dicom: &Dicom, bytes: &[u8], size: usize, out: &mut [u8]) {
 
 /// Decodes pixels in fragments.
 pub(super) fn compressed(dicom: &Dicom, fragments: &[&[u8]], out: &mut [u8]) -> Result<(), Cause> {
+    check_fragments(dicom, fragments)?;
     let frame_bytes = out.len() / dicom.frames as usize;
     let frames = out.chunks_exact_mut(frame_bytes);
     match dicom.transfer_syntax.as_str() {
-        RLE => {
-            if fragments.len() != dicom.frames as usize {
-                return Err(Cause::malformed(format!(
-                    "{} frames in {} fragments",
-                    dicom.frames,
-                    fragments.len()
-                )));
-            }
-            frames.zip(fragments).try_for_each(|(frame, fragment)| rle(dicom, fragment, frame))
-        }
-        syntax if JPEG.contains(&syntax) => {
+        RLE => frames.zip(fragments).try_for_each(|(frame, fragment)| rle(dicom, fragment, frame)),
+        _ => {
             let stored = fragments.concat();
             let mut rest = stored.as_slice();
             for frame in frames {
@@ -85,9 +101,6 @@ pub(super) fn compressed(dicom: &Dicom, fragments: &[&[u8]], out: &mut [u8]) -> 
             }
             Ok(())
         }
-        other => Err(Cause::unsupported(format!(
-            "pixels of the transfer syntax {other}; read are plain ones, RLE and JPEG"
-        ))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cut, flipped and overwritten files: an error of kind `Invalid`, or pixels; never a panic, and never the
 //! pixels of a whole file made up where some are missing.
 
-use lacus_media::{Format, Limits, decode, decode_region, probe};
+use lacus_media::{Format, Limits, decode, decode_region, probe, verify};
 use lacus_tensor::ErrorKind;
 
 use crate::memory::largest_allocation;
@@ -70,6 +70,54 @@ fn flipped_bytes_do_no_harm() {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= change;
                 try_all(format, &flipped, &format!("byte {at} changed by {change:#x}"));
+            }
+        }
+    }
+}
+
+/// What a dataset does with a file that it keeps.
+fn is_accepted(bytes: &[u8]) -> bool {
+    probe(bytes).is_ok_and(|facts| verify(bytes, facts.format).is_ok())
+}
+
+#[test]
+fn a_cut_file_that_is_accepted_can_be_decoded() {
+    for (format, bytes) in files() {
+        assert!(is_accepted(&bytes), "{format}");
+        // Other programs append notes, a preview, a video.
+        if !matches!(format, Format::Flac | Format::Mp3 | Format::Ogg | Format::Dicom) {
+            let longer = [&bytes[..], &[0x2a; 100_000]].concat();
+            assert_eq!(
+                is_accepted(&longer),
+                decode(&longer, &LIMITS).is_ok(),
+                "{format} with notes behind it"
+            );
+        }
+        for length in 0..bytes.len() {
+            let cut = &bytes[..length];
+            if is_accepted(cut) {
+                let decoded = decode(cut, &LIMITS);
+                assert!(decoded.is_ok(), "{format} cut to {length} of {}: {decoded:?}", bytes.len());
+            }
+        }
+    }
+    for (format, bytes) in videos() {
+        assert!(is_accepted(bytes), "{format}");
+        for length in (0..bytes.len()).filter(|_| format == Format::Mp4) {
+            assert!(!is_accepted(&bytes[..length]), "{format} cut to {length} of {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn where_there_are_checksums_what_is_accepted_can_be_decoded() {
+    for (format, bytes) in files().into_iter().filter(|(f, _)| matches!(f, Format::Png | Format::Flac)) {
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            if is_accepted(&flipped) {
+                let decoded = decode(&flipped, &LIMITS);
+                assert!(decoded.is_ok(), "{format} with another byte {at}: {decoded:?}");
             }
         }
     }

@@ -5,7 +5,7 @@ use lacus_tensor::{DType, ErrorKind};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{config, map, spec};
+use crate::support::{column, config, map, spec};
 
 fn columns() -> Vec<Column> {
     let mut columns = Vec::new();
@@ -75,7 +75,30 @@ fn the_fields_are_these() {
         r#"{"compression":"auto","options":{"class_names":["a"]}}"#,
     );
     check(spec("text"), "string", &[], r#"{"compression":"auto"}"#);
+    check(
+        ColumnSpec { dtype: Some(DType::U16), ..spec("image") },
+        "uint16",
+        &[-1, -1, -1],
+        r#"{"compression":"auto","dtype_declared":true,"tiling":[4194304,1048576]}"#,
+    );
+    check(spec("dicom"), "", &[], r#"{"compression":"auto","unranked":true,"tiling":[4194304,1048576]}"#);
+    check(spec("bytes"), "uint8", &[-1], r#"{"compression":"auto","tiling":[4194304,1048576]}"#);
     check(spec("link[image]"), "string", &[-1, -1, -1], r#"{"compression":"auto","dtype":"uint8"}"#);
+}
+
+#[test]
+fn a_dtype_of_older_headers_binds_no_files() {
+    let older = |htype: &str, dtype: &str| {
+        let mut header = column(htype).header();
+        header.dtype = dtype.to_owned();
+        Column::from_header(&header).unwrap()
+    };
+    let image = older("image", "uint16");
+    assert!(image.files_keep_dtype() && image.dtype() == Some(DType::U16));
+    // That of the first file.
+    let dicom = older("dicom", "int16");
+    assert!(dicom.files_keep_dtype() && dicom.dtype().is_none() && !dicom.is_open());
+    assert!(!older("audio", "int16").files_keep_dtype());
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use lacus_media::{EncodeOptions, Format, Limits};
-use lacus_sample::{Column, ColumnSpec, Sample, Stored, Value, decode_blob_into, encode};
+use lacus_sample::{
+    Column, ColumnSpec, Sample, Stored, TileRef, Value, decode_blob, decode_blob_into, encode, sample_dtype,
+};
 use lacus_tensor::{DType, Shape, Tensor};
 use serde_json::json;
 
@@ -228,9 +230,64 @@ fn dicom_is_kept_with_its_own_dtype() {
     let bytes = file("gray.dcm");
     let tensor = decoded(&bytes);
     let column = column("dicom");
-    assert!(column.is_open());
-    let column = column.settle(tensor.dtype());
+    assert!(!column.is_open() && column.dtype().is_none() && column.files_keep_dtype());
     assert_eq!(same(&column, Sample::Encoded((&bytes[..]).into())), Value::Tensor(tensor));
+}
+
+#[test]
+fn pictures_are_kept_with_their_own_dtype() {
+    let column = column("image");
+    for dtype in [DType::U8, DType::U16, DType::F32] {
+        let picture = filled(dtype, &[4, 5, 3], 2);
+        let format = if dtype == DType::F32 { Format::Tiff } else { Format::Png };
+        let bytes = media(&picture, format);
+        assert_eq!(same(&column, Sample::Encoded(bytes.clone().into())), Value::Tensor(picture.clone()));
+        let stored = blob(encode(&column, Sample::Encoded(bytes.into())).unwrap());
+        assert_eq!(sample_dtype(&column, &tile_refs(&stored)).unwrap(), dtype);
+        let mut out = vec![0; picture.bytes().len()];
+        decode_blob_into(&column, &stored.shape, &tile_refs(&stored), &mut out).unwrap();
+        assert_eq!(out, picture.bytes());
+        let indices = lacus_tensor::parse_indices("1:3, 4, 3:3").unwrap();
+        let part = decode_blob(&column, &stored.shape, &indices, &tile_refs(&stored)).unwrap();
+        assert!(
+            matches!(part, Value::Tensor(part) if part.dtype() == dtype && part.shape().dims() == [2, 0])
+        );
+    }
+}
+
+#[test]
+fn inks_of_older_rows_are_read_as_they_were() {
+    // A page of 1 × 1 pixel of CMYK.
+    let tags: [[u16; 4]; 9] = [
+        [256, 3, 1, 1],
+        [257, 3, 1, 1],
+        [258, 3, 4, 122],
+        [259, 3, 1, 1],
+        [262, 3, 1, 5],
+        [273, 4, 1, 130],
+        [277, 3, 1, 4],
+        [278, 3, 1, 1],
+        [279, 4, 1, 4],
+    ];
+    let mut bytes = b"II*\0\x08\0\0\0\x09\0".to_vec();
+    for [tag, kind, count, value] in tags {
+        bytes.extend([tag, kind].iter().flat_map(|n| n.to_le_bytes()));
+        bytes.extend([count, value].iter().flat_map(|n| u32::from(*n).to_le_bytes()));
+    }
+    bytes.extend([0; 4]);
+    assert_eq!(bytes.len(), 122);
+    bytes.extend([8u16; 4].iter().flat_map(|bits| bits.to_le_bytes()));
+    bytes.extend([0, 255, 0, 0]);
+    let column = column("image");
+    let rgb = tensor(DType::U8, &[1, 1, 3], &[255u8, 0, 255]);
+    assert_eq!(same(&column, Sample::Encoded((&bytes[..]).into())), Value::Tensor(rgb));
+    let older = [TileRef { coords: vec![], codec: "tiff", bytes: &bytes }];
+    let inks = [0u8, 255, 0, 0];
+    let found = decode_blob(&column, &[1, 1, 4], &[], &older).unwrap();
+    assert_eq!(found, Value::Tensor(tensor(DType::U8, &[1, 1, 4], &inks)));
+    let mut out = [7; 4];
+    decode_blob_into(&column, &[1, 1, 4], &older, &mut out).unwrap();
+    assert_eq!(out, inks);
 }
 
 #[test]

@@ -117,8 +117,10 @@ fn image() {
         "image: expected an image file, found a flac file",
     );
     let deep = png(&filled(DType::U16, &[4, 5, 3], 2));
+    good(&image, Sample::Encoded((&deep[..]).into()));
+    let declared = Column::new(&ColumnSpec { dtype: Some(DType::U8), ..spec("image") }).unwrap();
     bad(
-        &image,
+        &declared,
         Sample::Encoded(deep.into()),
         &format!("{expected}, found a png file of uint16 of shape (4, 5, 3)"),
     );
@@ -128,7 +130,7 @@ fn image() {
     bad(
         &gray,
         Sample::Encoded((&colours[..]).into()),
-        &format!("{expected}, found a png file of uint8 of shape (4, 5, 3)"),
+        "image.gray: expected a file of any dtype of shape (height, width), found a png file of uint8 of shape (4, 5, 3)",
     );
     bad(
         &gray,
@@ -141,7 +143,7 @@ fn image() {
     bad(
         &fixed,
         Sample::Encoded(colours.into()),
-        "image: expected uint8 of shape (4, 4, 3), found a png file of uint8 of shape (4, 5, 3)",
+        "image: expected a file of any dtype of shape (4, 4, 3), found a png file of uint8 of shape (4, 5, 3)",
     );
 }
 
@@ -172,7 +174,7 @@ fn video_and_dicom() {
     bad(&video, Sample::Encoded(file("tone.mp3").into()), "video: expected a video file, found an mp3 file");
     let only = compressed("video", "mp4");
     bad(&only, Sample::Encoded(file("test.webm").into()), "video: expected an mp4 file, found a webm file");
-    let dicom = column("dicom").settle(DType::F64);
+    let dicom = Column::new(&ColumnSpec { dtype: Some(DType::F64), ..spec("dicom") }).unwrap();
     let error = encode(&dicom, Sample::Encoded(file("gray.dcm").into())).unwrap_err().to_string();
     assert!(error.starts_with("dicom: expected float64 of shape (height, width) or "), "{error}");
     let tensor = zeros(DType::F64, &[4, 5]);
@@ -456,7 +458,7 @@ fn keypoints_and_points() {
     bad(
         &keypoints,
         Sample::Tensor(zeros(DType::I64, &[5, 5]).as_ref()),
-        "keypoints: expected 2 or 3 numbers for each of 2 keypoints, found 5 numbers",
+        "keypoints: expected 2 keypoints (6 numbers, or 4 without visibility), found 5 numbers",
     );
     bad(
         &keypoints,
@@ -469,7 +471,12 @@ fn keypoints_and_points() {
         "keypoints: expected int32 of shape (numbers, things), found float64 of shape (6, 1)",
     );
     let floats = Column::new(&ColumnSpec { dtype: Some(DType::F32), ..spec("keypoints") }).unwrap();
-    good(&floats, Sample::Tensor(zeros(DType::F64, &[7, 1]).as_ref()));
+    good(&floats, Sample::Tensor(zeros(DType::F64, &[9, 1]).as_ref()));
+    bad(
+        &floats,
+        Sample::Tensor(zeros(DType::F64, &[7, 1]).as_ref()),
+        "keypoints: expected x, y and visibility (3 numbers) or x and y (2 numbers) for each keypoint, found 7 numbers",
+    );
     let points = column("point");
     good(&points, Sample::Json(json!([[1, 2], [3.5, 4]])));
     good(&points, Sample::Json(json!([[1, 2, 3]])));
