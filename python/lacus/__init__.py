@@ -25,6 +25,7 @@ from .errors import (
     MergeConflictError,
     NotFoundError,
     OutOfBoundsError,
+    OutOfMemoryError,
     UnavailableError,
 )
 from .exchange import (
@@ -116,6 +117,7 @@ __all__ = [
     "Merged",
     "NotFoundError",
     "OutOfBoundsError",
+    "OutOfMemoryError",
     "Progress",
     "Rows",
     "Sample",

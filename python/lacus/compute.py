@@ -86,7 +86,7 @@ def run(
         inputs: values by name: whatever :func:`lacus.array` takes.
         memory: bytes that tiles may take together, as in ``"2GiB"``; half of what there is unless told.
         workers: threads; as many as there are cores unless told. The result does not depend on it.
-        spill: a directory for what does not fit into memory.
+        spill: a directory for what does not fit into memory; it must exist.
         forbid_nan: fails when a result has NaN.
         checkpoint_every: stores what loops carry every so many rounds, in `data` below ``_run/``. When the same program is run
             again after it was killed, it goes on from there, with the same bits at the end.

@@ -20,6 +20,7 @@ __all__ = [
     "MergeConflictError",
     "NotFoundError",
     "OutOfBoundsError",
+    "OutOfMemoryError",
     "UnavailableError",
 ]
 
@@ -69,6 +70,10 @@ class UnavailableError(LacusError, OSError):
 
 class CorruptError(LacusError, RuntimeError):
     """Stored data is damaged: stop, and keep the evidence."""
+
+
+class OutOfMemoryError(LacusError, MemoryError):
+    """A value does not fit the memory that is left: read a part of it, or compute within a budget and store the result."""
 
 
 class InternalError(LacusError, RuntimeError):

@@ -110,6 +110,7 @@ fn class_name(kind: ErrorKind, is_out_of_bounds: bool) -> &'static str {
         ErrorKind::Conflict => "ConflictError",
         ErrorKind::Unavailable => "UnavailableError",
         ErrorKind::Corrupt => "CorruptError",
+        ErrorKind::OutOfMemory => "OutOfMemoryError",
         ErrorKind::Internal => "InternalError",
     }
 }

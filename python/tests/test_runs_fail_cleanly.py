@@ -137,16 +137,18 @@ def test_nan_that_comes_in_does_not_go_out(tmp_path: Path) -> None:
     assert "m" not in ds
 
 
-@pytest.mark.parametrize("name", ["file/below", "readonly"])
+@pytest.mark.parametrize("name", ["file/below", "missing/below", "readonly"])
 def test_a_spill_directory_that_cannot_be_written(full: lacus.Dataset, tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("text")
     (tmp_path / "readonly").mkdir(mode=0o500)
     if name == "readonly" and os.geteuid() == 0:
         pytest.skip("root writes everywhere")
     before, there = full.version, files(full)
-    with pytest.raises(lacus.UnavailableError, match=re.escape(str(tmp_path / name))):
+    kind = lacus.UnavailableError if name == "readonly" else lacus.InvalidError
+    with pytest.raises(kind, match=re.escape(str(tmp_path / name))):
         lacus.run(PRODUCTS, data=full, memory=SMALL, spill=tmp_path / name)
     assert full.version == before and files(full) == there and full.keys() == ["A"]
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_spill_directory_that_is_full(full: lacus.Dataset, spill: Path) -> None:

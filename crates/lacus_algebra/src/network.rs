@@ -35,6 +35,9 @@ pub struct Network {
     pub scopes: Vec<Scope>,
     /// What to do, in order.
     pub flow: Vec<FlowNode>,
+    /// Operators that whoever runs it does apart from the flow, and the names that their values are saved as. They are not
+    /// planned.
+    pub apart: Vec<(usize, String)>,
 }
 
 /// Something that is computed once per round of the loops around it.

@@ -9,7 +9,7 @@ use lacus_sample::{
     decode_blob_into, decode_scalars, decode_text, encode, sample_dtype, tiles_wanted,
 };
 use lacus_table::{Samples, Scalars};
-use lacus_tensor::{Buffer, DType, Index, Selection, Shape, Tensor};
+use lacus_tensor::{Buffer, DType, Index, Selection, Shape, Tensor, TensorError};
 
 use crate::dataset::Dataset;
 use crate::error::DatasetError;
@@ -397,7 +397,8 @@ impl Reading<'_> {
         let whole = Shape::new(dims)?;
         let length = whole.byte_len(dtype)?;
         let item = length / count.max(1);
-        let mut buffer = Buffer::for_overwrite(length);
+        let named = |error: TensorError| error.for_what(format!("{count} samples of column {:?}", self.name));
+        let mut buffer = Buffer::try_for_overwrite(length).map_err(named)?;
         let parts: Vec<std::sync::Mutex<&mut [u8]>> = match item {
             0 => Vec::new(),
             _ => buffer.chunks_exact_mut(item).map(std::sync::Mutex::new).collect(),

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::sparsity::{Densities, sparse_bytes};
 use crate::spill::{Aside, Spill};
 use crate::tile::Tile;
-use crate::units::{Beside, Unit, Units};
+use crate::units::{Beside, Doing, Unit, Units};
 use crate::window::Window;
 use job::Job;
 use lacus_algebra::expr::Slot;
@@ -53,6 +53,8 @@ pub(crate) trait Results: Sync {
     fn window(&self, value: Slot, tile: u32) -> Option<(Window, Vec<usize>, Vec<usize>)>;
     /// The name that a value is saved as, if it is.
     fn name(&self, value: Slot) -> Option<&str>;
+    /// How often a tile of the result of a name is copied before it is taken.
+    fn copies(&self, name: &str) -> u64;
     /// All tiles of the result of a name were taken, of which there may be none.
     fn saved(&self, name: &str) -> Result<(), ExecuteError>;
     /// Takes a tile of the result of a name.
@@ -371,7 +373,14 @@ impl<'a> Engine<'a> {
     /// Bytes that a unit needs, if tiles take so many.
     pub(crate) fn need(&self, graph: &TaskGraph, unit: &Unit, bytes: impl FnMut(TaskId) -> u64) -> u64 {
         let value = graph.task(unit.task).map_or(Slot(0), |task| task.value);
-        unit.need(self.beside.get(&value).copied().unwrap_or(Beside::NOTHING), bytes)
+        let need = unit.need(self.beside.get(&value).copied().unwrap_or(Beside::NOTHING), bytes);
+        match unit.doing {
+            Doing::Emit(output) => {
+                let name = graph.outputs()[output as usize].name.as_ref();
+                need * (1 + name.map_or(0, |name| self.results.copies(name)))
+            }
+            _ => need,
+        }
     }
 
     /// The units of a graph. Tasks are done at one go only if the tiles of all of them are not too much at once.

@@ -96,6 +96,13 @@ pub enum ExecuteError {
         what: String,
     },
 
+    /// The directory for what does not fit memory does not exist.
+    #[error("spill: {path:?} is not a directory; create it first")]
+    NoSpill {
+        /// What was given.
+        path: String,
+    },
+
     /// Reading or storing a tensor failed.
     #[error("{what}")]
     Storage {
@@ -147,6 +154,7 @@ impl ExecuteError {
             | ExecuteError::ZeroDivision { .. }
             | ExecuteError::NoCheckpoints
             | ExecuteError::SavesWithin { .. }
+            | ExecuteError::NoSpill { .. }
             | ExecuteError::Rounds { .. } => ErrorKind::Invalid,
             ExecuteError::Task { source, .. } => source.kind(),
             ExecuteError::Spill { .. } | ExecuteError::Cancelled => ErrorKind::Unavailable,
@@ -171,6 +179,16 @@ impl From<AlgebraError> for ExecuteError {
     fn from(error: AlgebraError) -> ExecuteError {
         ExecuteError::Algebra(Arc::new(error))
     }
+}
+
+/// What a panic said. Memory that is missing is no bug of ours.
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
+    if let Some(error) = panic.downcast_ref::<TensorError>() {
+        return ExecuteError::Tensor(error.clone());
+    }
+    let what = panic.downcast_ref::<String>().cloned();
+    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
 }
 
 /// Bytes for people.

@@ -12,7 +12,7 @@ use crate::sparsity::Densities;
 use crate::units::{Beside, Unit, Units};
 use lacus_algebra::expr::{CheckedProgram, Slot};
 use lacus_algebra::{FlowNode, Formula, Known, Made, ProgramPlan, Task, TaskGraph, TaskId, Until};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How a program would be run on these inputs: tiles, what stays sparse, which formulas are done at one go with what they
@@ -130,14 +130,27 @@ impl Explained<'_> {
             writeln!(text, "results are too large to go back to the caller: they have to be stored")?;
         }
         writeln!(text, "\nloads")?;
+        let from = |name: &str| match inputs.get(name) {
+            Some(Input::Stored(table, stored)) => format!("{stored:?} of {}", table.store().text()),
+            _ => "of the caller".to_owned(),
+        };
         for (slot, name) in plan.loads() {
-            let from = match inputs.get(name) {
-                Some(Input::Stored(table, stored)) => format!("{stored:?} of {}", table.store().text()),
-                _ => "of the caller".to_owned(),
-            };
-            writeln!(text, "  {}, {from}: {}", self.value(slot), self.tiles(slot))?;
+            writeln!(text, "  {}, {}: {}", self.value(slot), from(name), self.tiles(slot))?;
+        }
+        let factors = network.apart.iter().flat_map(|(at, _)| &network.operators[*at].reads);
+        let factors: BTreeSet<Slot> = factors.map(|read| read.value).collect();
+        for slot in factors {
+            if let Made::Load(name) = &network.value(slot).made {
+                writeln!(text, "  {}, {}: whole", self.value(slot), from(name))?;
+            }
         }
         writeln!(text, "\nsteps")?;
+        for (at, name) in &network.apart {
+            let operator = &network.operators[*at];
+            writeln!(text, "  {}", Formula(network, operator))?;
+            writeln!(text, "    product with sparse factors, counted first: row by row")?;
+            writeln!(text, "  save {name:?}: {}", self.value(operator.output))?;
+        }
         self.steps(&network.flow, 1, &mut text)?;
         self.text = text;
         Ok(())

@@ -116,6 +116,28 @@ impl Form {
         Ok(sum.map(Tile::Sparse).ok_or(before))
     }
 
+    /// Bytes that [`Form::run_sparse_product`] is going to take, at most: the product of the step, and its sum with what was
+    /// there before. `None` if a factor is dense.
+    pub(crate) fn sparse_product_bytes(
+        &self,
+        bench: &Bench<'_>,
+        step: &[u64],
+        before: Option<&Tile>,
+    ) -> Option<u64> {
+        let Kind::Product(product) = &self.kind else { return None };
+        if step.contains(&u64::MAX) {
+            return None;
+        }
+        let operator = &bench.network.operators[self.operator];
+        let region = Region::of(&self.labels, step);
+        let own = product.most_bytes(bench, &Reads { form: self, operator, region: &region })?;
+        match before {
+            Some(Tile::Sparse(before)) => Some(2 * own + before.size_bytes()),
+            Some(Tile::Dense(_)) => None,
+            None => Some(own),
+        }
+    }
+
     /// Operations of a step, as people count them.
     pub(crate) fn operations(&self, step: &[u64]) -> f64 {
         let region = match step.contains(&u64::MAX) {

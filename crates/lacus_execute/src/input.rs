@@ -265,22 +265,24 @@ fn sparse_tile(
     if !is_few || !may_be_sparse {
         return converted(&part.to_dense()?.as_ref(), dtype, shape);
     }
+    let shape = [shape[0], shape[1]];
+    Ok(Tile::Sparse(match dtype {
+        DType::I64 => SparseTile::I64(Arc::new(csr_of(part, dtype, shape)?)),
+        DType::F32 => SparseTile::F32(Arc::new(csr_of(part, dtype, shape)?)),
+        _ => SparseTile::F64(Arc::new(csr_of(part, dtype, shape)?)),
+    }))
+}
+
+/// A sparse matrix in the type that is computed with, which is `T`.
+pub(crate) fn csr_of<T: Value + Element>(
+    part: &SparseTensor,
+    dtype: DType,
+    shape: [usize; 2],
+) -> Result<Csr<T>, ExecuteError> {
     let mut values = WindowMut::for_overwrite(dtype, &[part.nnz()]);
     convert_bytes(part.dtype(), part.values(), &mut values)?;
-    let values = values.freeze();
-    fn csr<T: Value + Element>(
-        part: &SparseTensor,
-        shape: &[usize],
-        values: &Window,
-    ) -> Result<Csr<T>, ExecuteError> {
-        let values = values.slice::<T>().unwrap_or_default().to_vec();
-        Ok(Csr::from_coordinates(shape[0], shape[1], [part.axis(0), part.axis(1)], values)?)
-    }
-    Ok(Tile::Sparse(match dtype {
-        DType::I64 => SparseTile::I64(Arc::new(csr(part, shape, &values)?)),
-        DType::F32 => SparseTile::F32(Arc::new(csr(part, shape, &values)?)),
-        _ => SparseTile::F64(Arc::new(csr(part, shape, &values)?)),
-    }))
+    let values = values.window().slice::<T>().unwrap_or_default().to_vec();
+    Ok(Csr::from_coordinates(shape[0], shape[1], [part.axis(0), part.axis(1)], values)?)
 }
 
 /// What starts of rows may take of all tiles of a sparse matrix of the caller's, or as much as its nonzeros.

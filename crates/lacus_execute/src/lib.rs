@@ -11,6 +11,7 @@
 
 mod error;
 
+mod in_order;
 mod limits;
 mod report;
 
@@ -39,7 +40,15 @@ mod engine;
 mod flow;
 
 mod input;
+
+mod uneven;
+
+mod panels;
+mod spool;
+
 mod output;
+
+mod by_rows;
 
 mod checkpoint;
 

@@ -3,18 +3,22 @@
 use crate::engine::Results;
 use crate::error::ExecuteError;
 use crate::input::stored;
+use crate::panels::{Way, store_rows, whole};
 use crate::sparsity::Densities;
+use crate::spill::Spill;
+use crate::spool::{Spool, SpoolRoom, Spooled};
 use crate::tile::{SparseTile, Tile};
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{FlowNode, Made as MadeBy, Network, Operator, ProgramPlan, Tiles, Until};
 use lacus_layout::{Value, Wish};
-use lacus_table::{ErrorKind, Put, Table, WriteOptions};
-use lacus_tensor::{Buffer, DType, Index, Shape, SparseTensor};
+use lacus_table::{ArrayWriter, ErrorKind, Put, Table, WriteOptions};
+use lacus_tensor::{DType, Index, Shape, SparseTensor};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 /// A result that goes back to the caller.
@@ -24,6 +28,16 @@ pub enum Made {
     Dense(Window),
     /// The nonzeros.
     Sparse(SparseTensor),
+}
+
+impl Made {
+    /// The bytes it takes.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Made::Dense(window) => window.size_bytes(),
+            Made::Sparse(sparse) => (sparse.coords().len() + sparse.values().len()) as u64,
+        }
+    }
 }
 
 /// Where a saved tensor goes in a dataset.
@@ -65,6 +79,9 @@ pub(crate) struct ResultTiles<'a, 't> {
     names: HashMap<Slot, String>,
     store: Option<Mutex<&'a mut Store<'t>>>,
     runtime: Option<Handle>,
+    /// Bytes of sparse tiles that wait in memory, at most.
+    spool_bytes: u64,
+    spill: PathBuf,
 }
 
 struct Saved {
@@ -72,18 +89,27 @@ struct Saved {
     /// All of it; `None` for what is stored tile by tile.
     whole: Option<Window>,
     /// Tiles of a sparse result.
-    sparse: Option<Mutex<BTreeMap<u32, SparseTile>>>,
+    sparse: Option<Spool>,
+    /// What writes a result that is stored tile by tile, once it has begun.
+    streamed: Mutex<Option<Streamed>>,
+    /// Bytes of chunks of which some tiles are missing, where chunks are not tiles.
+    part_bytes: u64,
     dtype: DType,
     /// The name in the dataset.
     stored_as: Option<String>,
     /// Whether it is certain that the program saves it.
     is_made: AtomicBool,
-    /// Whether there is room in the dataset for its tiles.
-    is_begun: AtomicBool,
+}
+
+/// A result that is being stored.
+struct Streamed {
+    writer: Arc<ArrayWriter>,
+    /// The tiles that have come.
+    seen: HashSet<u32>,
 }
 
 impl<'a, 't> ResultTiles<'a, 't> {
-    /// Room for results.
+    /// Room for results. What does not fit waits in a file in `spill`.
     pub(crate) fn new(
         plan: &ProgramPlan,
         store: Option<&'a mut Store<'t>>,
@@ -91,6 +117,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         budget: u64,
         sparse: &Densities,
         workers: usize,
+        spill: Option<&Path>,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
         let (mut in_place, mut in_last_round) = (HashMap::new(), HashMap::new());
@@ -101,6 +128,9 @@ impl<'a, 't> ResultTiles<'a, 't> {
         if needed > budget {
             return Err(results_alone(needed, budget));
         }
+        let is_any_sparse = all.iter().any(|(_, slot)| sparse.contains_key(slot));
+        let spool_bytes = if is_any_sparse { small_bytes(budget) } else { 0 };
+        let room = Arc::new(SpoolRoom::new(spool_bytes, Spill::new(spill)));
         for (name, slot) in &all {
             let value = plan.network.value(*slot);
             let tiles = plan.tiles(*slot);
@@ -113,10 +143,14 @@ impl<'a, 't> ResultTiles<'a, 't> {
             // What is saved within the loop is what it was before the loop made it anew.
             let next = made_in_last_round(plan, *slot).filter(|_| is_at_end);
             let is_long = takes_long(plan, next.unwrap_or(*slot));
-            let whole = is_whole.then(|| match is_long && bytes >= WHOLE_BYTES {
-                true => WindowMut::populated(value.dtype, &shape, workers).freeze(),
-                false => WindowMut::for_overwrite(value.dtype, &shape).freeze(),
-            });
+            let threads = (is_long && bytes >= WHOLE_BYTES).then_some(workers);
+            let whole = match is_whole {
+                true => {
+                    let made = WindowMut::for_result(value.dtype, &shape, threads);
+                    Some(made.map_err(|error| error.for_what(format!("the result {name:?}")))?.freeze())
+                }
+                false => None,
+            };
             let is_once = all.iter().filter(|(other, _)| other == name).count() == 1;
             let is_made_once = match value.made {
                 MadeBy::Operator(at) => plan.network.operators[at].scope == 0,
@@ -129,27 +163,40 @@ impl<'a, 't> ResultTiles<'a, 't> {
                 in_last_round.entry(next).or_insert_with(|| name.clone());
             }
             let stored_as = target.map(|target| target.name.clone());
-            let sparse = is_sparse.then(|| Mutex::new(BTreeMap::new()));
+            let has_chunks =
+                |target: &&Target| target.wish.chunk_shape.is_some() || target.wish.chunk_rank.is_some();
+            let is_cut_anew = !is_sparse && !is_whole && target.filter(has_chunks).is_some();
+            let part_bytes = if is_cut_anew { small_bytes(budget) / 2 } else { 0 };
+            let sparse = is_sparse.then(|| Spool::new(tiles.clone(), value.dtype, &room));
             // A loop that saves may have no rounds.
             let is_made = AtomicBool::new(is_at_end);
             let saved = Saved {
                 tiles,
                 whole,
                 sparse,
+                streamed: Mutex::default(),
+                part_bytes,
                 dtype: value.dtype,
                 stored_as,
                 is_made,
-                is_begun: false.into(),
             };
             by_name.insert(name.clone(), saved);
         }
         let names = all.into_iter().map(|(name, slot)| (slot, name)).collect();
-        Ok(ResultTiles { by_name, in_place, in_last_round, names, store: store.map(Mutex::new), runtime })
+        let spill = spill.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let store = store.map(Mutex::new);
+        Ok(ResultTiles { by_name, in_place, in_last_round, names, store, runtime, spool_bytes, spill })
     }
 
     /// Bytes of memory that results take while the program runs.
     pub(crate) fn bytes(&self) -> u64 {
-        self.by_name.values().filter_map(|saved| saved.whole.as_ref()).map(Window::size_bytes).sum()
+        let of = |saved: &Saved| saved.whole.as_ref().map_or(0, Window::size_bytes) + saved.part_bytes;
+        self.by_name.values().map(of).sum::<u64>() + self.spool_bytes
+    }
+
+    /// Whether some of these follow from the budget: with a larger one they would be more.
+    pub(crate) fn has_shares(&self) -> bool {
+        self.spool_bytes > 0 || self.by_name.values().any(|saved| saved.part_bytes > 0)
     }
 
     /// The values whose tiles are made in place.
@@ -162,46 +209,61 @@ impl<'a, 't> ResultTiles<'a, 't> {
         self.in_last_round.keys().copied().collect()
     }
 
-    fn block<T>(
-        &self,
-        work: impl Future<Output = Result<T, lacus_table::TableError>>,
-    ) -> Result<T, ExecuteError> {
-        let runtime = self.runtime.as_ref().ok_or_else(|| ExecuteError::Internal {
-            what: "results are stored within a runtime".to_owned(),
-        })?;
-        runtime.block_on(work).map_err(stored)
+    fn runtime(&self) -> Result<&Handle, ExecuteError> {
+        let what = "results are stored within a runtime";
+        self.runtime.as_ref().ok_or_else(|| ExecuteError::Internal { what: what.to_owned() })
     }
 
     /// Makes room in the dataset for what is certain to be stored tile by tile: what cannot be is known at once.
     pub(crate) fn begin(&self) -> Result<(), ExecuteError> {
-        let Some(store) = &self.store else { return Ok(()) };
-        let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
         for (name, saved) in &self.by_name {
-            if saved.whole.is_none() && saved.sparse.is_none() && saved.is_made.load(Ordering::Relaxed) {
-                self.begin_one(name, saved, &mut store)?;
+            if saved.is_made.load(Ordering::Relaxed) {
+                self.begin_one(name, saved)?;
             }
         }
         Ok(())
     }
 
-    /// Makes room in the dataset for a result, once.
-    fn begin_one(&self, name: &str, saved: &Saved, store: &mut Store<'t>) -> Result<(), ExecuteError> {
-        let Store { table, options, targets } = store;
-        let Some(target) = targets.get(name) else { return Ok(()) };
-        if saved.is_begun.swap(true, Ordering::Relaxed) {
-            return Ok(());
+    /// Begins to write a result that is stored tile by tile, unless that has begun.
+    fn begin_one(&self, name: &str, saved: &Saved) -> Result<(), ExecuteError> {
+        if saved.whole.is_none() && saved.sparse.is_none() && saved.stored_as.is_some() {
+            let mut streamed = saved.streamed.lock().unwrap_or_else(|e| e.into_inner());
+            if streamed.is_none() {
+                *streamed = Some(self.streamed(name, saved)?);
+            }
         }
-        if table.contains(&target.name) {
-            self.block(table.remove(&[&target.name], options))?;
-        }
-        let mut wish = target.wish.clone();
+        Ok(())
+    }
+
+    fn streamed(&self, name: &str, saved: &Saved) -> Result<Streamed, ExecuteError> {
+        let nobody = || ExecuteError::Internal { what: format!("{name:?} is not stored") };
+        let mut store = self.store.as_ref().ok_or_else(nobody)?.lock().unwrap_or_else(|e| e.into_inner());
+        let Store { table, targets, .. } = &mut **store;
+        let Target { name: stored_as, wish, metadata } = targets.get(name).ok_or_else(nobody)?;
+        let mut wish = wish.clone();
         if wish.chunk_shape.is_none() && wish.chunk_rank.is_none() {
             wish.chunk_shape = Some(saved.tiles.blocks.clone());
         }
         let shape = Shape::new(saved.tiles.dims.clone())?;
-        let metadata = target.metadata.clone();
-        self.block(table.create_array(&target.name, saved.dtype, shape, &wish, metadata, options))?;
-        Ok(())
+        let (parts, metadata) = (saved.part_bytes as usize, metadata.clone());
+        let begun = table.array_writer(stored_as, saved.dtype, shape, &wish, metadata, parts, &self.spill);
+        let writer = Arc::new(self.runtime()?.block_on(begun).map_err(stored)?);
+        Ok(Streamed { writer, seen: HashSet::new() })
+    }
+
+    /// What writes a tile of a result that is stored tile by tile.
+    fn writer(&self, name: &str, saved: &Saved, tile: u32) -> Result<Arc<ArrayWriter>, ExecuteError> {
+        let mut streamed = saved.streamed.lock().unwrap_or_else(|e| e.into_inner());
+        // In each round of a loop a result is saved anew, all of it.
+        if streamed.as_ref().is_none_or(|streamed| streamed.seen.contains(&tile)) {
+            *streamed = None;
+        }
+        let streamed = match &mut *streamed {
+            Some(streamed) => streamed,
+            none => none.insert(self.streamed(name, saved)?),
+        };
+        streamed.seen.insert(tile);
+        Ok(Arc::clone(&streamed.writer))
     }
 
     /// The names in the dataset of what was stored.
@@ -210,38 +272,42 @@ impl<'a, 't> ResultTiles<'a, 't> {
         all.filter_map(|saved| saved.stored_as.clone()).collect()
     }
 
-    /// Stores what was put together, and hands out the rest.
-    pub(crate) fn finish(self) -> Result<BTreeMap<String, Made>, ExecuteError> {
+    /// Stores what was put together, and hands out the rest. Fails if sparse results take more than there is.
+    pub(crate) fn finish(self, budget: u64, workers: usize) -> Result<BTreeMap<String, Made>, ExecuteError> {
         let ResultTiles { by_name, store, runtime, .. } = self;
+        let no_runtime = || ExecuteError::Internal { what: "results are stored within a runtime".to_owned() };
+        let mut store = store.map(|store| store.into_inner().unwrap_or_else(|e| e.into_inner()));
         let mut made = BTreeMap::new();
         let mut puts = Vec::new();
+        let mut spools = Vec::new();
         for (name, saved) in by_name {
             if !saved.is_made.into_inner() {
                 continue;
             }
-            let value = match (saved.whole, saved.sparse) {
-                (Some(whole), _) => Made::Dense(whole),
-                (None, Some(tiles)) => {
-                    let tiles = tiles.into_inner().unwrap_or_else(|e| e.into_inner());
-                    Made::Sparse(assembled(saved.dtype, &saved.tiles, &tiles)?)
+            let streamed = saved.streamed.into_inner().unwrap_or_else(|e| e.into_inner());
+            match (saved.whole, saved.sparse, streamed, saved.stored_as) {
+                (Some(whole), _, _, Some(_)) => puts.push((name, whole)),
+                (Some(whole), _, _, None) => {
+                    made.insert(name, Made::Dense(whole));
                 }
-                (None, None) => continue,
-            };
-            match saved.stored_as {
-                Some(_) => puts.push((name, value)),
-                None => {
-                    made.insert(name, value);
+                (None, Some(spool), ..) => spools.push((name, spool)),
+                (None, None, Some(Streamed { writer, .. }), _) => {
+                    let (Some(store), Ok(writer)) = (&mut store, Arc::try_unwrap(writer)) else {
+                        return Err(ExecuteError::Internal {
+                            what: format!("{name:?} is still being written"),
+                        });
+                    };
+                    let Store { table, options, .. } = &mut **store;
+                    let runtime = runtime.as_ref().ok_or_else(no_runtime)?;
+                    runtime.block_on(table.keep_array(writer, options)).map_err(stored)?;
                 }
+                (None, None, None, _) => {}
             }
         }
-        if let (Some(store), Some(runtime), false) = (store, runtime, puts.is_empty()) {
-            let store = store.into_inner().unwrap_or_else(|e| e.into_inner());
+        if let (Some(store), false) = (&mut store, puts.is_empty()) {
             let mut items = Vec::new();
-            for (name, made) in &puts {
-                let value = match made {
-                    Made::Dense(whole) => whole.as_tensor().map(Value::Dense),
-                    Made::Sparse(sparse) => Some(Value::Sparse(sparse)),
-                };
+            for (name, whole) in &puts {
+                let value = whole.as_tensor().map(Value::Dense);
                 let (Some(target), Some(value)) = (store.targets.get(name), value) else { continue };
                 items.push(Put {
                     name: target.name.clone(),
@@ -250,44 +316,76 @@ impl<'a, 't> ResultTiles<'a, 't> {
                     metadata: target.metadata.clone(),
                 });
             }
+            let runtime = runtime.as_ref().ok_or_else(no_runtime)?;
             runtime.block_on(store.table.put(items, store.options)).map_err(stored)?;
+        }
+        drop(puts);
+        while let Some((name, spool)) = spools.pop() {
+            let beside: u64 = made.values().map(Made::size_bytes).sum::<u64>()
+                + spools.iter().map(|(_, spool)| spool.held()).sum::<u64>();
+            let target = store.as_ref().and_then(|store| store.targets.get(&name)).cloned();
+            let delivery = Delivery { name: &name, target, budget, beside, workers };
+            if let Some(back) = delivery.deliver(spool, store.as_deref_mut(), runtime.as_ref())? {
+                made.insert(name, Made::Sparse(back));
+            }
         }
         Ok(made)
     }
 }
 
-/// A sparse tensor from its tiles.
-fn assembled(
-    dtype: DType,
-    tiles: &Tiles,
-    all: &BTreeMap<u32, SparseTile>,
-) -> Result<SparseTensor, ExecuteError> {
-    let shape = Shape::new(tiles.dims.clone())?;
-    let size = dtype.size_bytes();
-    let nnz: usize = all.values().map(SparseTile::nnz).sum();
-    let mut rows: Vec<i64> = Vec::with_capacity(nnz);
-    let mut columns: Vec<i64> = Vec::with_capacity(nnz);
-    let mut values: Vec<u8> = Vec::with_capacity(nnz * size);
-    for (&tile, found) in all {
-        let (starts, _) = bounds(tiles, tile);
-        let ([own_rows, own_columns], own_values) = found.coordinates();
-        rows.extend(own_rows.iter().map(|row| row + starts[0] as i64));
-        columns.extend(own_columns.iter().map(|column| column + starts[1] as i64));
-        values.extend_from_slice(own_values.bytes().unwrap_or_default());
+/// A sparse result on its way from its tiles to where it is wanted.
+struct Delivery<'a> {
+    name: &'a str,
+    target: Option<Target>,
+    budget: u64,
+    /// Bytes of other results in memory.
+    beside: u64,
+    workers: usize,
+}
+
+impl Delivery<'_> {
+    /// Stores it, or gives it back.
+    fn deliver(
+        self,
+        spool: Spool,
+        store: Option<&mut Store<'_>>,
+        runtime: Option<&Handle>,
+    ) -> Result<Option<SparseTensor>, ExecuteError> {
+        let (dtype, shape) = (spool.dtype(), Shape::new(spool.tiles().dims.clone())?);
+        let counts = spool.counts()?;
+        let nnz: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+        let longest = counts.iter().copied().max().map_or(0, u64::from);
+        let wish = self.target.as_ref().map(|target| &target.wish);
+        let way = Way::of(wish, dtype, nnz, small_bytes(self.budget));
+        let fixed = (self.beside + spool.held() + 4 * counts.len() as u64)
+            .saturating_add(way.bytes(wish, dtype, &shape, nnz));
+        let line = 8 * spool.tiles().counts[1] * spool.tiles().blocks[0];
+        let needed = fixed.saturating_add(way.least(dtype, line, longest));
+        if needed > self.budget {
+            let what = format!("the result {:?} with {nnz} nonzeros{}", self.name, way.told());
+            return Err(ExecuteError::Budget { what, needed, budget: self.budget });
+        }
+        let (workers, panels) = way.cut(dtype, &counts, (self.budget - fixed, line), self.workers);
+        drop(counts);
+        let spooled = Spooled { spool: &spool, shape, panels };
+        let (Some(Target { name, wish, metadata }), Some(store), Some(runtime)) =
+            (self.target, store, runtime)
+        else {
+            return whole(&spooled, workers).map(Some);
+        };
+        let Store { table, options, .. } = store;
+        if way == Way::Rows {
+            let stored_as = (&name[..], wish.optimize, metadata);
+            store_rows(&spooled, (table, options), stored_as, runtime, workers)?;
+            return Ok(None);
+        }
+        let made = whole(&spooled, workers)?;
+        drop(spooled);
+        drop(spool);
+        let put = Put { name, value: Value::Sparse(&made), wish, metadata };
+        runtime.block_on(table.put(vec![put], options)).map_err(stored)?;
+        Ok(None)
     }
-    // Tiles come one after another, rows go across them.
-    let mut order: Vec<usize> = (0..nnz).collect();
-    order.sort_unstable_by_key(|&at| (rows[at], columns[at]));
-    let coordinates: Vec<i64> =
-        order.iter().map(|&at| rows[at]).chain(order.iter().map(|&at| columns[at])).collect();
-    let sorted: Vec<u8> =
-        order.iter().flat_map(|&at| values[at * size..(at + 1) * size].iter().copied()).collect();
-    Ok(SparseTensor::from_sorted(
-        dtype,
-        shape,
-        Buffer::from_elements(&coordinates),
-        Buffer::from_slice(&sorted),
-    ))
 }
 
 /// Where a tile begins, and its shape.
@@ -322,23 +420,23 @@ impl Results for ResultTiles<'_, '_> {
     fn saved(&self, name: &str) -> Result<(), ExecuteError> {
         let Some(saved) = self.by_name.get(name) else { return Ok(()) };
         saved.is_made.store(true, Ordering::Relaxed);
-        match &self.store {
-            Some(store) if saved.whole.is_none() && saved.sparse.is_none() => {
-                self.begin_one(name, saved, &mut store.lock().unwrap_or_else(|e| e.into_inner()))
-            }
-            _ => Ok(()),
-        }
+        self.begin_one(name, saved)
+    }
+
+    fn copies(&self, name: &str) -> u64 {
+        let is_streamed = |saved: &Saved| saved.whole.is_none() && saved.sparse.is_none();
+        // Shuffled, and compressed.
+        if self.by_name.get(name).is_some_and(is_streamed) { 2 } else { 0 }
     }
 
     fn accept(&self, name: &str, _: Slot, tile: u32, found: &Tile) -> Result<u64, ExecuteError> {
         let Some(saved) = self.by_name.get(name) else { return Ok(0) };
         let (starts, shape) = bounds(&saved.tiles, tile);
-        if let Some(sparse) = &saved.sparse {
-            let kept = match found {
-                Tile::Sparse(found) => found.clone(),
-                Tile::Dense(window) => SparseTile::of_dense(window)?,
-            };
-            sparse.lock().unwrap_or_else(|e| e.into_inner()).insert(tile, kept);
+        if let Some(spool) = &saved.sparse {
+            match found {
+                Tile::Sparse(found) => spool.put(tile, found)?,
+                Tile::Dense(window) => spool.put(tile, &SparseTile::of_dense(window)?)?,
+            }
             return Ok(0);
         }
         let dense = found.dense();
@@ -350,16 +448,20 @@ impl Results for ResultTiles<'_, '_> {
             }
             return Ok(0);
         }
-        let (Some(store), Some(stored_as)) = (&self.store, &saved.stored_as) else { return Ok(0) };
+        if saved.stored_as.is_none() {
+            return Ok(0);
+        }
         let dense = dense.into_owned().into_contiguous();
         let Some(tensor) = dense.as_tensor() else { return Ok(0) };
-        let indices = slices(&starts, &shape);
-        let mut store = store.lock().unwrap_or_else(|e| e.into_inner());
-        self.begin_one(name, saved, &mut store)?;
-        let Store { table, options, .. } = &mut **store;
-        self.block(table.write_region(stored_as, &indices, tensor, options))?;
+        let starts: Vec<u64> = starts.iter().map(|&start| start as u64).collect();
+        self.writer(name, saved, tile)?.write(&starts, tensor).map_err(stored)?;
         Ok(dense.size_bytes())
     }
+}
+
+/// Results up to this many bytes together are put together before they are stored.
+fn small_bytes(budget: u64) -> u64 {
+    WHOLE_BYTES.min(budget / 8)
 }
 
 /// The results that are put together in memory: those that go back to the caller, and small ones.

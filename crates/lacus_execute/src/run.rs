@@ -1,5 +1,6 @@
 //! A whole run: plan, engine, flow, results.
 
+use crate::by_rows::{self, ByRows};
 use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Watch};
 use crate::error::ExecuteError;
@@ -14,9 +15,13 @@ use crate::output::{
 use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
+use crate::uneven::expected;
 use lacus_algebra::expr::{Affine, CheckedProgram, Slot};
-use lacus_algebra::{Machine, Network, PlanOptions, ProgramPlan, Read, Tiling, lower, plan_network};
+use lacus_algebra::{
+    Machine, Network, Operator, PlanOptions, ProgramPlan, Read, Tiling, lower, plan_network,
+};
 use lacus_table::{Table, WriteOptions};
+use lacus_tensor::PoolCap;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,7 +46,7 @@ pub struct RunOptions {
     pub memory_bytes: Option<u64>,
     /// Threads that compute; by default one for each core.
     pub workers: Option<usize>,
-    /// Where to put what does not fit; by default the directory for temporary files.
+    /// A directory for what does not fit, which has to exist; by default the directory for temporary files.
     pub spill: Option<PathBuf>,
     /// Fails when a result of an operator is not a number.
     pub forbid_nan: bool,
@@ -62,6 +67,9 @@ pub struct RunOptions {
 
 /// Tiles are not cut further than this, whatever the budget.
 const LEAST_TILE_BYTES: u64 = 1 << 12;
+
+/// Sparse tiles are cut up to so many times smaller because they differ in size: more would be too many of them.
+const MOST_SKEW: f64 = 4.0;
 
 /// Nor into more than this.
 const MOST_TILES: f64 = 131_072.0;
@@ -137,10 +145,14 @@ pub(crate) fn plan_for(
         .sample(|network, operator| Nonzeros::samples(network, operator, &|slot| sparse.contains_key(&slot)));
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let sparse = sparse_values(&network, inputs)?;
+    if options.block.is_none() && options.sites.is_none() && !options.forbid_nan {
+        by_rows::take_out(&mut network, &sparse, inputs, budget)?;
+    }
+    let skew = skew(&network, inputs);
     let bytes = |slot: Slot| {
         let value = network.value(slot);
         match sparse.get(&slot) {
-            Some(&density) => sparse_bytes(&network, slot, density),
+            Some(&density) => skew * sparse_bytes(&network, slot, density),
             None => value.dims.iter().map(|&n| n as f64).product::<f64>() * value.dtype.size_bytes() as f64,
         }
     };
@@ -183,7 +195,14 @@ pub(crate) fn sparse_values(
         }
     }
     let loads = sparse_loads(network, &|name| nonzeros.get(name).copied(), SPARSE_BELOW);
-    Ok(densities(network, &loads))
+    let expected = |operator: &Operator| expected(network, operator, inputs).map(|found| found.density);
+    Ok(densities(network, &loads, &expected))
+}
+
+/// How many times the mean the fullest tile of a sparse product may have. What is beyond [`MOST_SKEW`] shows when it is made.
+fn skew(network: &Network, inputs: &BTreeMap<String, Input<'_>>) -> f64 {
+    let of = |at: usize| expected(network, &network.operators[at], inputs).map(|found| found.skew);
+    network.running().into_iter().filter_map(of).fold(1.0, f64::max).min(MOST_SKEW)
 }
 
 /// Runs a program and stores what it saves under the names of `targets`, all as one version, with what fixes its bits in the
@@ -282,6 +301,9 @@ pub fn run_plan(
     mut store: Option<&mut Store<'_>>,
     options: &RunOptions,
 ) -> Result<Finished, ExecuteError> {
+    if let Some(path) = options.spill.as_ref().filter(|path| !path.is_dir()) {
+        return Err(ExecuteError::NoSpill { path: path.display().to_string() });
+    }
     let runtime = tokio::runtime::Handle::try_current().ok();
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
     let workers = options.workers.unwrap_or_else(default_workers).max(1);
@@ -294,13 +316,46 @@ pub fn run_plan(
             Some(Checkpoints::new(plan, inputs, store, runtime.clone(), (every, budget))?)
         }
     };
+    let (mut made, mut stored, mut apart) = (BTreeMap::new(), Vec::new(), Report::default());
+    let is_target = |name: &str| store.as_ref().is_some_and(|store| store.targets.contains_key(name));
+    let kept = bytes_of(&plan.network, &kept_in_memory(&plan.network, &is_target, budget, &sparse));
+    for each in &plan.network.apart {
+        let taken = kept + made.values().map(Made::size_bytes).sum::<u64>();
+        let by_rows = ByRows {
+            network: &plan.network,
+            inputs,
+            runtime: runtime.clone(),
+            budget,
+            taken,
+            workers,
+            cancel: options.cancel.as_deref(),
+        };
+        match by_rows.run(each, store.as_deref_mut(), &mut apart)? {
+            Some(found) => {
+                made.insert(each.1.clone(), found);
+            }
+            None => stored.extend(store.as_ref().map(|store| store.targets[&each.1].name.clone())),
+        }
+    }
+    let taken = made.values().map(Made::size_bytes).sum::<u64>();
+    let (whole_budget, budget) = (budget, budget - taken);
+    let in_all = |error| match error {
+        ExecuteError::Budget { what, needed, .. } => {
+            ExecuteError::Budget { what, needed: needed.saturating_add(taken), budget: whole_budget }
+        }
+        error => error,
+    };
     let is_stored = store.is_some();
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers)?;
-    let fixed = results.bytes() + pooled(budget, results.bytes());
+    let spill = options.spill.as_deref();
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers, spill)
+        .map_err(in_all)?;
+    let pooled = pooled(budget, results.bytes());
+    let fixed = results.bytes() + pooled;
     let left = budget - fixed;
+    let _pool = PoolCap::new(pooled as usize);
     results.begin()?;
     let report = {
-        let spill = Spill::new(options.spill.as_deref());
+        let spill = Spill::new(spill);
         let mut engine = Engine::new(plan, &loads, &results, workers, left, spill, sparse);
         engine.forbid_nan = options.forbid_nan;
         engine.counts_moves = options.sites.is_some();
@@ -317,20 +372,27 @@ pub fn run_plan(
                 let needed = results.bytes() + with_pool(needed);
                 // Of a larger budget an eighth may go to results that are put together before they are stored.
                 let needed = if is_stored { needed + needed.div_ceil(7) } else { needed };
-                ExecuteError::Budget { what, needed, budget }
+                // Another one to sparse tiles that wait, or to chunks that are put together.
+                let needed = if results.has_shares() { needed + needed.div_ceil(3) } else { needed };
+                in_all(ExecuteError::Budget { what, needed, budget })
             }
             error => error,
         })?;
         let mut report = engine.report();
-        report.peak_bytes += results.bytes();
-        report.budget_bytes = budget;
+        report.peak_bytes = apart.peak_bytes.max(report.peak_bytes + results.bytes() + taken);
+        report.budget_bytes = whole_budget;
+        report.operations += apart.operations;
+        report.done += apart.done;
+        report.planned += apart.planned;
+        report.written_bytes += apart.written_bytes;
         report
     };
     if let Some(watch) = &options.watch {
         watch(&report);
     }
-    let (fixed_by, stored) = (fixed_by(plan), results.stored());
-    let made = results.finish()?;
+    let fixed_by = fixed_by(plan);
+    stored.extend(results.stored());
+    made.extend(results.finish(budget, workers).map_err(in_all)?);
     if let (Some(checkpoints), Some(store)) = (checkpoints, store) {
         checkpoints.discard(store)?;
     }

@@ -140,6 +140,40 @@ fn multiply_by_rows<T: Value>(
     });
 }
 
+/// Bytes of a product of two sparse tiles, at most: no place is stored twice, and none without a term.
+pub(crate) fn most_bytes(form: &ProductForm, reads: &Reads<'_>, a: &SparseTile, b: &SparseTile) -> u64 {
+    let [rows, columns, folded] = form.classes();
+    let a_is_turned = form.axes(0, reads).first() == folded.first();
+    let b_is_turned = form.axes(1, reads).last() == folded.first();
+    let extent = |labels: &[usize]| labels.first().map_or(1, |&label| reads.region.counts[label] as u64);
+    let size = form.dtype().size_bytes() as u64;
+    // Nonzeros of B along each inner index.
+    let mut lengths = vec![0u64; extent(folded) as usize];
+    match b_is_turned {
+        true => b.columns().iter().for_each(|&k| lengths[k as usize] += 1),
+        false => lengths
+            .iter_mut()
+            .zip(b.starts().windows(2))
+            .for_each(|(n, ends)| *n = (ends[1] - ends[0]) as u64),
+    }
+    let area = extent(rows).saturating_mul(extent(columns));
+    let most = if a_is_turned {
+        let terms = a.starts().windows(2).zip(&lengths).map(|(ends, &n)| (ends[1] - ends[0]) as u64 * n);
+        terms.sum::<u64>().min(area)
+    } else {
+        let of_row = |ends: &[usize]| {
+            let terms = a.columns()[ends[0]..ends[1]].iter().map(|&k| lengths[k as usize]).sum::<u64>();
+            terms.min(extent(columns))
+        };
+        a.starts().windows(2).map(of_row).sum()
+    };
+    // Factors that are turned are turned as copies, and so is the result.
+    let copies = if a_is_turned { a.size_bytes() } else { 0 } + if b_is_turned { b.size_bytes() } else { 0 };
+    let is_turned = rows.first() == Some(&1) && columns.first() == Some(&0);
+    let made = most * (4 + size) + 8 * (extent(rows) + 1) + (size + 1) * extent(columns);
+    copies + if is_turned { 2 * made } else { made }
+}
+
 /// A product of two sparse tiles as a sparse tile.
 pub(crate) fn multiply_sparse(
     form: &ProductForm,

@@ -13,8 +13,13 @@ pub(crate) type Densities = HashMap<Slot, f64>;
 /// Products of sparse matrices that are expected to be denser than this are made dense.
 const SPARSE_PRODUCT: f64 = 0.05;
 
-/// The values that can stay sparse, and how dense they are expected to be. `loads` says it of loaded ones.
-pub(crate) fn densities(network: &Network, loads: &Densities) -> Densities {
+/// The values that can stay sparse, and how dense they are expected to be. `loads` says it of loaded ones, and `expected` of
+/// products of which more is known than the densities of their factors.
+pub(crate) fn densities(
+    network: &Network,
+    loads: &Densities,
+    expected: &dyn Fn(&Operator) -> Option<f64>,
+) -> Densities {
     let mut refused: Vec<Slot> = Vec::new();
     // What a loop carries may be sparse in one round and not in the next.
     for node in &network.loops {
@@ -43,6 +48,11 @@ pub(crate) fn densities(network: &Network, loads: &Densities) -> Densities {
                 break;
             };
             let own = density(network, operator, manner, &found);
+            let own = own.map(|own| match manner {
+                // Whether it stays sparse does not depend on where nonzeros are.
+                Manner::Product => expected(operator).map_or(own, |known| known.max(own)),
+                _ => own,
+            });
             if let Some(own) = own.filter(|_| !refused.contains(&operator.output)) {
                 found.insert(operator.output, own);
             }

@@ -2,8 +2,9 @@
 
 use crate::window::{Window, WindowMut};
 use lacus_tensor::kernels::csr::{Csr, Pattern, Value};
-use lacus_tensor::{DType, Element, TensorError};
+use lacus_tensor::{DType, Element, TensorError, bytes_of};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The unit of computing.
@@ -24,6 +25,15 @@ pub enum SparseTile {
     F32(Arc<Csr<f32>>),
     /// Doubles.
     F64(Arc<Csr<f64>>),
+}
+
+/// Some rows of a sparse tile.
+pub(crate) struct Rows {
+    /// Where each row starts, and where the last one ends.
+    pub(crate) starts: Vec<usize>,
+    pub(crate) columns: Vec<u32>,
+    /// The bytes of the elements.
+    pub(crate) values: Vec<u8>,
 }
 
 /// Calls with the matrix, whatever its type.
@@ -55,6 +65,26 @@ impl SparseTile {
     /// Elements that are stored.
     pub fn nnz(&self) -> usize {
         with_csr!(self, csr => csr.nnz())
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        with_csr!(self, csr => csr.size_bytes() as u64)
+    }
+
+    /// The columns of all elements, row by row.
+    pub(crate) fn columns(&self) -> &[u32] {
+        with_csr!(self, csr => csr.pattern().indices())
+    }
+
+    /// The bytes of all elements.
+    pub(crate) fn values(&self) -> &[u8] {
+        with_csr!(self, csr => bytes_of(csr.values()))
+    }
+
+    /// Where each row starts, and where the last one ends.
+    pub(crate) fn starts(&self) -> &[usize] {
+        with_csr!(self, csr => csr.pattern().starts())
     }
 
     /// Its elements at the places of a pattern, zero where it has none.
@@ -98,7 +128,19 @@ impl SparseTile {
         (coordinates, values.freeze())
     }
 
-    /// Where rows start, columns, values: what is put aside.
+    /// Some rows.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Rows {
+        let starts = &self.starts()[rows.start..=rows.end];
+        let (first, last) = (starts[0], starts[rows.len()]);
+        let size = self.dtype().size_bytes();
+        Rows {
+            starts: starts.iter().map(|start| start - first).collect(),
+            columns: self.columns()[first..last].to_vec(),
+            values: self.values()[first * size..last * size].to_vec(),
+        }
+    }
+
+    /// Where rows start, columns, values: what checkpoints store.
     pub(crate) fn to_bytes(&self) -> [Vec<u8>; 3] {
         fn parts<T: Value + Element>(csr: &Csr<T>, bytes: impl Fn(&T) -> Vec<u8>) -> [Vec<u8>; 3] {
             [
@@ -205,7 +247,7 @@ impl Tile {
     pub fn size_bytes(&self) -> u64 {
         match self {
             Tile::Dense(window) => window.size_bytes(),
-            Tile::Sparse(sparse) => with_csr!(sparse, csr => csr.size_bytes() as u64),
+            Tile::Sparse(sparse) => sparse.size_bytes(),
         }
     }
 

@@ -238,16 +238,23 @@ impl WindowMut {
         WindowMut(Window::of_buffer(dtype, shape.to_vec(), Buffer::for_overwrite(bytes)))
     }
 
-    /// Like [`WindowMut::for_overwrite`], with all pages there from the beginning, which threads ask for.
-    pub(crate) fn populated(dtype: DType, shape: &[usize], threads: usize) -> WindowMut {
-        let bytes = shape.iter().product::<usize>() * dtype.size_bytes();
-        let mut buffer = Buffer::for_overwrite(bytes);
-        std::thread::scope(|scope| {
-            for part in buffer.chunks_mut(bytes.div_ceil(threads.max(1)).next_multiple_of(2 << 20)) {
-                scope.spawn(|| Buffer::populate(part));
-            }
-        });
-        WindowMut(Window::of_buffer(dtype, shape.to_vec(), buffer))
+    /// The same for a whole result, whose size the caller has chosen. With `threads`, these ask for all pages from the
+    /// beginning. Fails if there is no memory.
+    pub(crate) fn for_result(
+        dtype: DType,
+        shape: &[usize],
+        threads: Option<usize>,
+    ) -> Result<WindowMut, TensorError> {
+        let bytes = shape.iter().fold(dtype.size_bytes(), |bytes, &extent| bytes.saturating_mul(extent));
+        let mut buffer = Buffer::try_for_overwrite(bytes)?;
+        if let Some(threads) = threads {
+            std::thread::scope(|scope| {
+                for part in buffer.chunks_mut(bytes.div_ceil(threads.max(1)).next_multiple_of(2 << 20)) {
+                    scope.spawn(|| Buffer::populate(part));
+                }
+            });
+        }
+        Ok(WindowMut(Window::of_buffer(dtype, shape.to_vec(), buffer)))
     }
 
     /// Fresh zeros.

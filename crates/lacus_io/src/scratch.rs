@@ -51,7 +51,7 @@ impl Extent {
 }
 
 impl Scratch {
-    /// In a directory, which is made if it is not there.
+    /// In a directory, which has to exist when the first bytes come.
     pub fn below(parent: &Path) -> Scratch {
         Scratch { parent: parent.to_path_buf(), inner: Mutex::default() }
     }
@@ -79,9 +79,15 @@ impl Scratch {
 
     /// Reads the first bytes of what was put somewhere.
     pub fn get(&self, extent: &Extent, to: &mut [u8]) -> Result<(), IoError> {
-        let wanted = to.len().min(usize::try_from(extent.length).unwrap_or(usize::MAX));
+        self.get_at(extent, 0, to)
+    }
+
+    /// Reads bytes of what was put somewhere, from one of them on; as many as there are.
+    pub fn get_at(&self, extent: &Extent, from: u64, to: &mut [u8]) -> Result<(), IoError> {
+        let left = extent.length.saturating_sub(from);
+        let wanted = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let file = self.file()?;
-        file.read_exact_at(&mut to[..wanted], extent.offset).map_err(|e| self.failed("read", e))
+        file.read_exact_at(&mut to[..wanted], extent.offset + from).map_err(|e| self.failed("read", e))
     }
 
     /// Gives the room of what was put somewhere to others.
@@ -102,7 +108,6 @@ impl Scratch {
         if let Some(file) = &inner.file {
             return Ok(Arc::clone(file));
         }
-        fs::create_dir_all(&self.parent).map_err(|e| self.failed("create directory", e))?;
         let file = Arc::new(nameless(&self.parent).map_err(|e| self.failed("create", e))?);
         inner.file = Some(Arc::clone(&file));
         Ok(file)
@@ -197,7 +202,7 @@ mod tests {
             steps in prop::collection::vec((0..12usize, 0..20_000usize, any::<u8>()), 1..60),
         ) {
             let directory = tempfile::tempdir().unwrap();
-            let scratch = Scratch::below(&directory.path().join("made"));
+            let scratch = Scratch::below(directory.path());
             let mut there: Vec<(Extent, Vec<u8>)> = Vec::new();
             for (which, length, byte) in steps {
                 if which < there.len() {
@@ -211,10 +216,13 @@ mod tests {
                     let mut back = vec![!byte; bytes.len()];
                     scratch.get(extent, &mut back).unwrap();
                     prop_assert_eq!(&back, bytes);
+                    let middle = bytes.len() / 2;
+                    scratch.get_at(extent, middle as u64, &mut back).unwrap();
+                    prop_assert_eq!(&back[..bytes.len() - middle], &bytes[middle..]);
                 }
             }
             // Nobody sees the file, and all of its room comes back.
-            prop_assert_eq!(fs::read_dir(directory.path().join("made")).unwrap().count(), 0);
+            prop_assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
             there.drain(..).for_each(|(extent, _)| scratch.remove(extent));
             prop_assert_eq!(scratch.lock().space.end, 0);
             prop_assert!(scratch.lock().space.free.is_empty());
@@ -236,7 +244,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "text").unwrap();
-        let error = Scratch::below(&file.join("below")).put(&[b"x"]).unwrap_err();
-        assert!(error.to_string().contains("file/below"), "{error}");
+        for path in [file.join("below"), directory.path().join("missing")] {
+            let error = Scratch::below(&path).put(&[b"x"]).unwrap_err();
+            assert!(error.to_string().contains(&*path.display().to_string()), "{error}");
+            assert!(!path.exists());
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use lacus_tensor::{Buffer, Selection, SparseTensor};
+use lacus_tensor::{Buffer, Selection, SparseTensor, TensorError};
 
 use crate::chunk::{Codec, Coords, Scratch};
 use crate::decode::{chunk_nnz, decode_into, decode_sparse, levels_of};
@@ -56,8 +56,7 @@ pub fn assemble(
     let shape = selection.output_shape();
     let (rank, width) = (shape.rank(), header.dtype.size_bytes());
     let nnz = parts.iter().map(|part| part.values.len()).sum::<usize>() / width;
-    let mut coords = Buffer::for_overwrite(rank * nnz * 8);
-    let mut values = Buffer::for_overwrite(nnz * width);
+    let (mut coords, mut values) = nonzeros(rank, nnz, width)?;
     let mut start = 0;
     for part in &parts {
         let count = part.values.len() / width;
@@ -118,8 +117,7 @@ fn read_all(
     }
     let nnz = counts.iter().sum::<u64>() as usize;
     let (rank, width) = (header.shape.rank(), header.dtype.size_bytes());
-    let mut coords = Buffer::for_overwrite(rank * nnz * 8);
-    let mut values = Buffer::for_overwrite(nnz * width);
+    let (mut coords, mut values) = nonzeros(rank, nnz, width)?;
 
     // Each chunk owns its piece of every column.
     let mut pieces = Vec::with_capacity(chunks.len());
@@ -189,6 +187,14 @@ fn compare(columns: &[&[i64]], a: usize, b: usize) -> std::cmp::Ordering {
         .map(|column| column[a].cmp(&column[b]))
         .find(|ordering| ordering.is_ne())
         .unwrap_or(std::cmp::Ordering::Equal)
+}
+
+/// Memory for the coordinates and values of nonzeros.
+fn nonzeros(rank: usize, nnz: usize, width: usize) -> Result<(Buffer, Buffer), LayoutError> {
+    let named = |error: TensorError| error.for_what(format!("{nnz} nonzeros"));
+    let coords = Buffer::try_for_overwrite(rank.saturating_mul(nnz).saturating_mul(8)).map_err(named)?;
+    let values = Buffer::try_for_overwrite(nnz.saturating_mul(width)).map_err(named)?;
+    Ok((coords, values))
 }
 
 /// Columns and values in another order, into fresh buffers.

@@ -95,5 +95,5 @@ pub use rows::{ColumnHeader, ColumnInfo, RowChange};
 pub use schema::FORMAT;
 pub use stage::{Progress, ProgressFn, WriteOptions};
 pub use stage_rows::{BlobSample, BlobTile, ColumnValues, ColumnWrite};
-pub use table::{At, Put, Savepoint, Table, TensorInfo};
+pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, Table, TensorInfo};
 pub use upkeep::{CompactReport, DoctorReport, Finding, check_log, repair_log};

@@ -55,7 +55,9 @@ pub(crate) async fn read(
 ) -> Result<Read, TableError> {
     if !index.header.layout.is_sparse() {
         let shape = selection.output_shape();
-        let mut buffer = Buffer::for_overwrite(shape.byte_len(index.header.dtype)?);
+        let dtype = index.header.dtype;
+        let mut buffer = Buffer::try_for_overwrite(shape.byte_len(dtype)?)
+            .map_err(|error| error.for_what(format!("{dtype} of shape {shape}")))?;
         read_dense(store, index, selection, &mut buffer).await?;
         return Ok(Read::Dense(Tensor::new(index.header.dtype, shape.clone(), buffer)?));
     }

@@ -56,21 +56,34 @@ impl EncodeChunks for RegionEncoder<'_> {
         if let (Some(copy), Some(overlay)) = (&copy, &self.overlay) {
             copy.gather(&overlay.values, &mut bytes);
         }
-        // One chunk is a tensor of one chunk: the layout's own encoder does the rest.
-        let single = Header {
-            dtype: self.header.dtype,
-            shape: shape.clone(),
-            layout: Layout::DenseChunks { chunk_shape: extent.iter().map(|&e| e.max(1)).collect() },
-            nnz: None,
-            compression: self.header.compression,
-            reasons: Vec::new(),
-        };
-        let value = TensorRef::contiguous(self.header.dtype, &shape, &bytes)?;
-        let encode = encoder(&single, Value::Dense(value))?;
-        let chunk = encode.encode(0, scratch)?;
-        let bytes = Cow::Owned(chunk.bytes.into_owned());
-        Ok(EncodedChunk { coords, codec: chunk.codec, crc: chunk.crc, bytes, nnz: chunk.nnz })
+        encode_one(self.header, &coords, &bytes, scratch, |chunk| {
+            Ok(EncodedChunk { coords, bytes: Cow::Owned(chunk.bytes.into_owned()), ..chunk })
+        })
     }
+}
+
+/// Encodes the bytes of one chunk of a dense array, and lends what they have become. One chunk is a tensor of one chunk:
+/// the layout's own encoder does it.
+pub(crate) fn encode_one<T>(
+    header: &Header,
+    coords: &Coords,
+    bytes: &[u8],
+    scratch: &mut Scratch,
+    then: impl FnOnce(EncodedChunk<'_>) -> Result<T, LayoutError>,
+) -> Result<T, LayoutError> {
+    let (_, extent) = chunk_extent(header, coords)?;
+    let shape = Shape::new(extent.clone())?;
+    let single = Header {
+        dtype: header.dtype,
+        shape: shape.clone(),
+        layout: Layout::DenseChunks { chunk_shape: extent.iter().map(|&e| e.max(1)).collect() },
+        nnz: None,
+        compression: header.compression,
+        reasons: Vec::new(),
+    };
+    let value = TensorRef::contiguous(header.dtype, &shape, bytes)?;
+    let encode = encoder(&single, Value::Dense(value))?;
+    then(encode.encode(0, scratch)?)
 }
 
 impl RegionEncoder<'_> {

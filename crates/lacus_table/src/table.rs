@@ -1,9 +1,11 @@
 //! The table: what the doors call.
 
+mod array_writer;
 mod fork;
 mod transaction;
 mod write;
 
+pub use array_writer::{ArrayWriter, EncodedRows};
 pub use transaction::Savepoint;
 
 use std::sync::Arc;

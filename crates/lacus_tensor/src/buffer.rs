@@ -11,6 +11,7 @@
 //! assert_eq!(buffer.cast::<u32>(), [0, 7, 0, 0]);
 //! ```
 
+mod available;
 mod pool;
 
 use crate::error::TensorError;
@@ -19,13 +20,17 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-pub use pool::{pool_limit_bytes, set_pool_limit_bytes};
+pub use available::available_bytes;
+pub use pool::{PoolCap, pool_limit_bytes, set_pool_limit_bytes};
 
 /// Alignment of every buffer: a cache line, enough for any vector instruction.
 const SMALL_ALIGN: usize = 64;
 /// From this size on memory is mapped from the kernel (so aligned to a page, which direct I/O needs)
 /// and pooled. Below it the allocator's own free lists are fast.
 const MAPPED_BYTES: usize = 256 << 10;
+/// From this size on it is looked whether there is so much memory: that takes a tenth of a millisecond, and clearing the pages
+/// a hundred times as long.
+const LARGE_BYTES: usize = 256 << 20;
 /// A page.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
@@ -58,15 +63,20 @@ macro_rules! element {
 element!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
 impl Buffer {
-    /// `len` zero bytes. Aborts like `Vec` does when there is no memory; see [`Buffer::try_zeroed`].
+    /// `len` zero bytes.
+    ///
+    /// # Panics
+    /// When there is no memory, with the [`TensorError`] that [`Buffer::try_zeroed`] returns.
     pub fn zeroed(len: usize) -> Buffer {
-        Buffer::try_zeroed(len).unwrap_or_else(|_| no_memory(len))
+        Buffer::try_zeroed(len).unwrap_or_else(|error| std::panic::panic_any(error))
     }
 
     /// `len` bytes of initialised but arbitrary contents, for a caller who writes all of them.
-    /// Aborts like `Vec` does when there is no memory; see [`Buffer::try_for_overwrite`].
+    ///
+    /// # Panics
+    /// When there is no memory, with the [`TensorError`] that [`Buffer::try_for_overwrite`] returns.
     pub fn for_overwrite(len: usize) -> Buffer {
-        Buffer::try_for_overwrite(len).unwrap_or_else(|_| no_memory(len))
+        Buffer::try_for_overwrite(len).unwrap_or_else(|error| std::panic::panic_any(error))
     }
 
     /// [`Buffer::zeroed`] for lengths that come from data: fails when there is no memory.
@@ -156,6 +166,18 @@ impl Buffer {
     }
 }
 
+/// Numbers as bytes, in the machine's order.
+pub fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: elements have no padding, and bytes any alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// [`bytes_of`] for writing.
+pub fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as in `bytes_of`; elements take any bits, and `values` is borrowed exclusively.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
 impl Deref for Buffer {
     type Target = [u8];
 
@@ -210,7 +232,15 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// New zeroed memory for `len` bytes.
     fn fresh(len: usize) -> Result<Memory, TensorError> {
-        let capacity = capacity_for(len).ok_or(TensorError::OutOfMemory { bytes: len })?;
+        let refused =
+            |available| TensorError::OutOfMemory { what: "a buffer".to_owned(), bytes: len, available };
+        let capacity = capacity_for(len).ok_or_else(|| refused(available_bytes()))?;
+        // Linux promises more than it has, and kills who takes it at its word: look first.
+        if len >= LARGE_BYTES
+            && let Some(available) = available_bytes().filter(|&available| len as u64 > available)
+        {
+            return Err(refused(Some(available)));
+        }
         let start = if capacity == 0 {
             NonNull::new(std::ptr::without_provenance_mut(SMALL_ALIGN))
         } else if capacity < MAPPED_BYTES {
@@ -219,7 +249,7 @@ impl Memory {
         } else {
             map_zeroed(capacity)
         };
-        start.map(|start| Memory { start, capacity }).ok_or(TensorError::OutOfMemory { bytes: len })
+        start.map(|start| Memory { start, capacity }).ok_or_else(|| refused(None))
     }
 
     fn release(self) {
@@ -252,10 +282,6 @@ fn capacity_for(len: usize) -> Option<usize> {
 fn small_layout(capacity: usize) -> Layout {
     // SAFETY: the alignment is a power of two, and small capacities do not overflow when rounded up to it.
     unsafe { Layout::from_size_align_unchecked(capacity, SMALL_ALIGN) }
-}
-
-fn no_memory(len: usize) -> ! {
-    alloc::handle_alloc_error(Layout::from_size_align(len, SMALL_ALIGN).unwrap_or(Layout::new::<u8>()))
 }
 
 /// Zero pages from the kernel, aligned to a huge page when at least that long.

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Unavailable,
     /// Stored bytes are not what was written: stop and keep the evidence.
     Corrupt,
+    /// It does not fit the memory that is left: ask for less.
+    OutOfMemory,
     /// A bug of ours.
     Internal,
 }
@@ -37,6 +39,7 @@ impl ErrorKind {
             ErrorKind::Conflict => 4,
             ErrorKind::Unavailable => 5,
             ErrorKind::Corrupt => 6,
+            ErrorKind::OutOfMemory => 7,
             ErrorKind::Internal => 70,
         }
     }
@@ -50,6 +53,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Conflict => "conflict",
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Corrupt => "corrupt",
+            ErrorKind::OutOfMemory => "out of memory",
             ErrorKind::Internal => "internal",
         })
     }
@@ -97,11 +101,15 @@ pub enum TensorError {
         shape: Box<Shape>,
     },
 
-    /// The operating system gave no memory.
-    #[error("no memory for {bytes} bytes")]
+    /// There is not so much memory.
+    #[error("{what} takes {bytes} bytes of memory{}", left(*.available))]
     OutOfMemory {
+        /// What it is for.
+        what: String,
         /// Bytes asked for.
         bytes: usize,
+        /// Bytes that this process could still get, if that is known; the operating system may have refused all the same.
+        available: Option<u64>,
     },
 
     /// A buffer does not hold as many bytes as it must.
@@ -253,7 +261,7 @@ impl TensorError {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            TensorError::OutOfMemory { .. } => ErrorKind::Unavailable,
+            TensorError::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             _ => ErrorKind::Invalid,
         }
     }
@@ -269,6 +277,25 @@ impl TensorError {
                 | TensorError::IndexBroadcast { .. }
                 | TensorError::TwoEllipses
         )
+    }
+}
+
+fn left(available: Option<u64>) -> String {
+    match available {
+        Some(bytes) => format!(", and {bytes} are available"),
+        None => ", which the system refuses".to_owned(),
+    }
+}
+
+impl TensorError {
+    /// The same, if it is about memory, with what the memory is for.
+    pub fn for_what(self, purpose: impl Into<String>) -> TensorError {
+        match self {
+            TensorError::OutOfMemory { bytes, available, .. } => {
+                TensorError::OutOfMemory { what: purpose.into(), bytes, available }
+            }
+            other => other,
+        }
     }
 }
 

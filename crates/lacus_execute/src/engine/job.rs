@@ -1,7 +1,7 @@
 //! The units of one graph, being done: what a worker does, what is read ahead, who is told.
 
 use super::{AHEAD, Engine, TICK};
-use crate::error::ExecuteError;
+use crate::error::{ExecuteError, panicked};
 use crate::form::{Bench, Finish, Form, NamedTile, combine};
 use crate::memory::{Place, Room, TileId};
 use crate::tile::Tile;
@@ -226,6 +226,22 @@ impl Job<'_, '_> {
         if is_sparse && unit.is_first {
             self.reserve(id, number)?;
         }
+        // How much a product of sparse tiles takes is known now, and was guessed before.
+        let mut extra = 0;
+        if is_sparse
+            && form.is_product()
+            && unit.doing != Doing::Combine
+            && let Some(most) = form.sparse_product_bytes(&bench, &unit.step, before.as_ref())
+        {
+            let inputs: u64 = self.engine.need(self.graph, unit, |task| match task == unit.task {
+                true => 0,
+                false => self.engine.lock().memory.entry(self.tiles[task as usize]).bytes,
+            });
+            engine.check_budget(Some((inputs + most, task.value)))?;
+            let expected = engine.lock().memory.entry(id).bytes;
+            extra = most.saturating_sub(expected);
+            engine.make_room(extra, number)?;
+        }
         // What can stay sparse is tried first, and gives back what was there if it cannot.
         let tried = match unit.doing {
             _ if !is_sparse => Err(before),
@@ -275,6 +291,7 @@ impl Job<'_, '_> {
         let old = {
             let mut state = engine.lock();
             state.report.operations += operations;
+            state.memory.give_back(extra);
             state.memory.bring_back(id, tile)
         };
         engine.forget(old);
@@ -493,11 +510,4 @@ fn check_numbers(
     let starts = coordinates.iter().zip(&tiles.blocks).map(|(at, block)| at * block);
     let at = starts.zip(within).map(|(start, within)| start + within).collect();
     Err(ExecuteError::NotANumber { value: name.to_owned(), tile: coordinates, at })
-}
-
-/// What a panic said.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> ExecuteError {
-    let what = panic.downcast_ref::<String>().cloned();
-    let what = what.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    ExecuteError::Panic { what: what.unwrap_or_else(|| "nothing".to_owned()) }
 }

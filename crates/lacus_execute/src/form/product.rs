@@ -291,6 +291,15 @@ impl ProductForm {
         crate::sparse::multiply(self, bench, reads, out, scale, is_first, tiles)
     }
 
+    /// Bytes of the product of two sparse tiles, at most; `None` if one of them is dense.
+    pub(crate) fn most_bytes(&self, bench: &Bench<'_>, reads: &Reads<'_>) -> Option<u64> {
+        let tile = |which: usize| match reads.tile(self.factors[which].read?, bench)? {
+            Tile::Sparse(sparse) => Some(sparse),
+            Tile::Dense(_) => None,
+        };
+        Some(crate::sparse::most_bytes(self, reads, tile(0)?, tile(1)?))
+    }
+
     /// A product of two sparse tiles as a sparse tile; `None` if one of them is dense.
     pub(crate) fn sparse_product(
         &self,

@@ -106,21 +106,21 @@ fn when_tiles_cannot_be_put_aside() {
     let place = place();
     let file = place.directory.path().join("file");
     std::fs::write(&file, "text").unwrap();
-    for (path, makes) in [(file.join("below"), false), (place.directory.path().join("new/er"), true)] {
-        let options = RunOptions { spill: Some(path.clone()), ..options(&place) };
-        let (version, files) = (place.open().version(), place.data_files());
-        let functions = ticking(u64::MAX, || ());
-        let done = place.run_on(&mut place.open(), LARGE, &NAMES, &BTreeMap::new(), &functions, &options);
-        if makes {
-            // A directory that is not there is made.
-            done.unwrap();
-            assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
-            continue;
+    let new = place.directory.path().join("new");
+    // Also a program that would have spilled nothing is told.
+    for program in [LARGE, "save(sum(load(\"A\")), \"B\")"] {
+        for path in [file.join("below"), file.clone(), new.join("er")] {
+            let options = RunOptions { spill: Some(path.clone()), ..options(&place) };
+            let (version, files) = (place.open().version(), place.data_files());
+            let functions = ticking(u64::MAX, || ());
+            let done =
+                place.run_on(&mut place.open(), program, &NAMES, &BTreeMap::new(), &functions, &options);
+            let error = done.map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.to_string().contains(&*path.display().to_string()), "{error}");
+            assert_eq!((place.open().version(), place.data_files()), (version, files));
+            assert!(!new.exists());
         }
-        let error = done.map(|_| ()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        assert!(error.to_string().contains(&*path.display().to_string()), "{error}");
-        assert_eq!((place.open().version(), place.data_files()), (version, files));
     }
 }
 

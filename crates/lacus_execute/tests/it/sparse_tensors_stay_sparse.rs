@@ -16,7 +16,7 @@ fn matrix(rows: usize, columns: usize, seed: u64, share: f64) -> Array {
 }
 
 /// Programs, and whether what they save is sparse.
-const PROGRAMS: [(&str, bool); 29] = [
+const PROGRAMS: [(&str, bool); 34] = [
     ("x = transpose(S)\nsave(x, \"x\")", true),
     ("x = S[3:27:2, ::-3]\nsave(x, \"x\")", true),
     ("T = transpose(S)\nx = T * S\nsave(x, \"x\")", true),
@@ -29,6 +29,11 @@ const PROGRAMS: [(&str, bool); 29] = [
     ("x[j] = S[i,j] * v[i]\nsave(x, \"x\")", false),
     ("x = S @ U\nsave(x, \"x\")", false),
     ("x = Z @ Z\nsave(x, \"x\")", true),
+    ("x[i,j] = Z[k,i] * Z[k,j]\nsave(x, \"x\")", true),
+    ("x[i,j] = Z[j,k] * Z[i,k]\nsave(x, \"x\")", true),
+    ("x[i,j] = Z[k,i] * Z[j,k]\nsave(x, \"x\")", true),
+    ("y = Z @ Z\nx = y @ Z\nsave(x, \"x\")", true),
+    ("y = Z @ Z\nsave(y, \"y\")\nx = Z @ Z + S\nsave(x, \"x\")", true),
     ("x = 2 * S * D\nsave(x, \"x\")", true),
     ("x = S + 2 * U\nsave(x, \"x\")", true),
     ("x = where(S != 0, S - D, 0)\nsave(x, \"x\")", true),

@@ -122,7 +122,7 @@ impl Table {
         self.commit(staged, options).await
     }
 
-    async fn stage_headers(
+    pub(super) async fn stage_headers(
         &self,
         headers: Vec<(String, HeaderRow)>,
         options: &WriteOptions,
@@ -523,7 +523,7 @@ fn undecided(reasons: Vec<String>) -> LayoutError {
 }
 
 /// The header of a dense array of zeros: chosen by a view in which every element is the same zero.
-fn choose_zeros(dtype: DType, shape: &Shape, wish: &Wish) -> Result<Header, LayoutError> {
+pub(super) fn choose_zeros(dtype: DType, shape: &Shape, wish: &Wish) -> Result<Header, LayoutError> {
     let zero = [0; 16];
     let strides = vec![0; shape.rank()];
     let zeros = TensorRef::strided(dtype, shape, &strides, 0, &zero[..dtype.size_bytes()])?;

@@ -1,7 +1,7 @@
 //! Freed memory that waits for its next use: one pool per process, bounded in bytes, oldest out first.
 
 use super::{MAPPED_BYTES, Memory, capacity_for};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, TryLockError};
 
 /// Freed memory, oldest first. A `Vec` searched from its end: there are at most a thousand.
@@ -24,10 +24,47 @@ pub fn set_pool_limit_bytes(bytes: usize) {
     with_pool(|pool| pool.make_room(0));
 }
 
+/// Limits in force for a while, see [`PoolCap`].
+static CAPS: Mutex<Vec<(u64, usize)>> = Mutex::new(Vec::new());
+static NEXT_CAP: AtomicU64 = AtomicU64::new(0);
+/// The least of the limits.
+static CAPPED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Keeps the pool below so many bytes for as long as it lives. Of several the least counts.
+#[derive(Debug)]
+pub struct PoolCap(u64);
+
+impl PoolCap {
+    /// Frees what is above.
+    pub fn new(bytes: usize) -> PoolCap {
+        let id = NEXT_CAP.fetch_add(1, Ordering::Relaxed);
+        change_caps(|caps| caps.push((id, bytes)));
+        with_pool(|pool| pool.make_room(0));
+        PoolCap(id)
+    }
+}
+
+impl Drop for PoolCap {
+    fn drop(&mut self) {
+        change_caps(|caps| caps.retain(|(id, _)| *id != self.0));
+    }
+}
+
+fn change_caps(change: impl FnOnce(&mut Vec<(u64, usize)>)) {
+    let mut caps = CAPS.lock().unwrap_or_else(|e| e.into_inner());
+    change(&mut caps);
+    CAPPED.store(caps.iter().map(|(_, bytes)| *bytes).min().unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+/// What the pool may keep now.
+fn limit_now() -> usize {
+    pool_limit_bytes().min(CAPPED.load(Ordering::Relaxed))
+}
+
 impl Pool {
     /// Takes out the oldest until `bytes` more fit under the limit.
     fn make_room(&mut self, bytes: usize) -> Vec<Memory> {
-        let limit = pool_limit_bytes();
+        let limit = limit_now();
         let mut surplus = self.bytes.saturating_add(bytes).saturating_sub(limit);
         let mut count = 0;
         while surplus > 0 && count < self.free.len() {
@@ -76,7 +113,7 @@ pub(super) fn take(len: usize) -> Option<Memory> {
 pub(super) fn give(memory: Memory) {
     let mut memory = Some(memory);
     with_pool(|pool| {
-        let Some(given) = memory.take_if(|memory| memory.capacity <= pool_limit_bytes()) else {
+        let Some(given) = memory.take_if(|memory| memory.capacity <= limit_now()) else {
             return Vec::new();
         };
         let surplus = pool.make_room(given.capacity);
@@ -114,6 +151,14 @@ mod tests {
         drop(Buffer::zeroed(2 << 20));
         let kept = POOL.lock().unwrap().bytes;
         assert!(kept <= 1 << 20);
+        set_pool_limit_bytes(256 << 20);
+        drop(Buffer::zeroed(2 << 20));
+        {
+            let (_wide, _narrow) = (PoolCap::new(64 << 20), PoolCap::new(1 << 20));
+            assert_eq!((limit_now(), pool_limit_bytes()), (1 << 20, 256 << 20));
+            assert!(POOL.lock().unwrap().bytes <= 1 << 20);
+        }
+        assert_eq!(limit_now(), 256 << 20);
         set_pool_limit_bytes(256 << 20);
     }
 }

@@ -338,8 +338,11 @@ fn spread(
         return Ok(checked);
     }
     let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(size_of::<u64>());
-    let out_of_memory = TensorError::OutOfMemory { bytes };
-    spread.try_reserve_exact(bytes / size_of::<u64>()).map_err(|_| out_of_memory)?;
+    spread.try_reserve_exact(bytes / size_of::<u64>()).map_err(|_| TensorError::OutOfMemory {
+        what: "a list of positions".to_owned(),
+        bytes,
+        available: None,
+    })?;
     // Strides of the array seen with the broadcast shape: zero where it repeats.
     let mut strides = vec![0; dims.len()];
     let mut stride = 1;

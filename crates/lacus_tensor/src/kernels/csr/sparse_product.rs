@@ -6,6 +6,7 @@ use super::{Csr, Pattern, Value};
 use crate::kernels::matrix::MatrixMut;
 use crate::kernels::vectorise::prefetch;
 use crate::op::BinaryOp;
+use std::ops::Range;
 
 impl<T: Value> Csr<T> {
     /// `C += alpha · A · B` with a sparse B and a dense C, or `C = …` if this is the first term: then what C holds is
@@ -37,6 +38,39 @@ impl<T: Value> Csr<T> {
     /// If the inner extents disagree.
     pub fn multiply(&self, b: &Csr<T>) -> Csr<T> {
         product(Arithmetic, self, b)
+    }
+
+    /// Some rows of `A · B`, each with the bits it has in the whole. `nnz` is what [`Csr::count_product`] counts for them:
+    /// memory for so many elements is taken, and for a line of B.
+    ///
+    /// # Panics
+    /// If the inner extents disagree, or if there are no such rows.
+    pub fn multiply_rows(&self, rows: Range<usize>, b: &Csr<T>, nnz: usize) -> Csr<T> {
+        product_rows(Arithmetic, self, rows, b, nnz)
+    }
+
+    /// How many elements each of some rows of `A · B` stores, without computing them.
+    ///
+    /// # Panics
+    /// If the inner extents disagree, or if there are no such rows.
+    pub fn count_product(&self, rows: Range<usize>, b: &Csr<T>) -> Vec<u32> {
+        assert_eq!(b.rows(), self.columns(), "the inner extents of a product");
+        // The row that was the last one to touch each place, counted from one.
+        let mut last = vec![0u32; b.columns()];
+        let mut counts = Vec::with_capacity(rows.len());
+        for (number, row) in rows.enumerate() {
+            let mark = number as u32 + 1;
+            let mut count = 0;
+            for &k in self.row(row).0 {
+                for &column in b.row(k as usize).0 {
+                    let last = &mut last[column as usize];
+                    count += u32::from(*last != mark);
+                    *last = mark;
+                }
+            }
+            counts.push(count);
+        }
+        counts
     }
 
     /// `A · B` over a semiring, see [`Csr::multiply_dense_over`].
@@ -169,40 +203,61 @@ fn add_row<T: Value, R: Ring<T>, const IS_MARKED: bool>(
 fn product<T: Value, R: Ring<T>>(ring: R, a: &Csr<T>, b: &Csr<T>) -> Csr<T> {
     assert_eq!(b.rows(), a.columns(), "the inner extents of a product");
     let columns = b.columns();
-    // Terms of each row, and from them how many places they will meet in if these are random: no more than a guess,
-    // but one that is neither far below (regrowing) nor the number of terms (many times too much).
-    let terms =
-        |row: usize| -> usize { a.row(row).0.iter().map(|&k| b.pattern.places(k as usize).len()).sum() };
+    // From the terms of each row, how many places they will meet in if these are random: no more than a guess, but one
+    // that is neither far below (regrowing) nor the number of terms (many times too much).
     let miss = (-1.0 / columns.max(1) as f64).ln_1p();
     let meet = |terms: usize| columns as f64 * -(terms as f64 * miss).exp_m1();
-    let guess = (0..a.rows()).map(|row| meet(terms(row)) * 1.02).sum::<f64>() as usize + columns;
-    let mut indices: Vec<u32> = Vec::with_capacity(guess);
-    let mut values: Vec<T> = Vec::with_capacity(guess);
-    let mut starts = Vec::with_capacity(a.rows() + 1);
+    let guess = (0..a.rows()).map(|row| meet(terms(a, row, b)) * 1.02).sum::<f64>() as usize + columns;
+    let mut product = product_rows(ring, a, 0..a.rows(), b, guess);
+    // A bad guess is given back.
+    let nnz = product.values.len();
+    if product.values.capacity() > nnz + nnz / 4 {
+        product.pattern.indices.shrink_to_fit();
+        product.values.shrink_to_fit();
+    }
+    product
+}
+
+/// What adds up to a row of a product.
+fn terms<T: Value>(a: &Csr<T>, row: usize, b: &Csr<T>) -> usize {
+    a.row(row).0.iter().map(|&k| b.pattern.places(k as usize).len()).sum()
+}
+
+/// Rows of a product, with room for so many elements from the start.
+fn product_rows<T: Value, R: Ring<T>>(
+    ring: R,
+    a: &Csr<T>,
+    rows: Range<usize>,
+    b: &Csr<T>,
+    room: usize,
+) -> Csr<T> {
+    assert_eq!(b.rows(), a.columns(), "the inner extents of a product");
+    let columns = b.columns();
+    // Whole eights are written at the end of a row, see `collect_marked`.
+    let mut indices: Vec<u32> = Vec::with_capacity(room + 8);
+    let mut values: Vec<T> = Vec::with_capacity(room + 8);
+    let mut starts = Vec::with_capacity(rows.len() + 1);
     starts.push(0);
 
     // Both are back to zero after each row.
     let mut line = vec![ring.zero(); columns];
     let mut marks = vec![0u8; columns];
-    for row in 0..a.rows() {
-        let terms = terms(row);
+    let height = rows.len();
+    for row in rows {
+        let terms = terms(a, row, b);
         // Few terms are listed and sorted; many are marked, and the marks are read from end to end.
         if terms * (terms.max(2).ilog2() as usize) < columns / 8 {
             list_row(ring, a, row, b, &mut line, &mut marks, &mut indices, &mut values);
         } else {
             add_row::<T, R, true>(ring, a, row, T::ONE, b, &mut line, &mut marks);
-            indices.reserve(terms.min(columns) + 8);
-            values.reserve(terms.min(columns) + 8);
+            let places = marks.iter().map(|&mark| usize::from(mark)).sum::<usize>();
+            indices.reserve(places + 8);
+            values.reserve(places + 8);
             collect_marked(ring.zero(), &mut line, &mut marks, &mut indices, &mut values);
         }
         starts.push(indices.len());
     }
-    // A bad guess is given back.
-    if indices.capacity() > indices.len() + indices.len() / 4 {
-        indices.shrink_to_fit();
-        values.shrink_to_fit();
-    }
-    Csr { pattern: Pattern { rows: a.rows(), columns, starts, indices }, values }
+    Csr { pattern: Pattern { rows: height, columns, starts, indices }, values }
 }
 
 /// A row of few terms: the places in the order in which they are touched, then sorted.
