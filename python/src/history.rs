@@ -549,7 +549,7 @@ impl History {
         let json = json!({
             "branches": report.branches, "tags": report.tags, "commits": report.commits,
             "verified_bytes": report.verified_bytes, "damage": listed(&report.damage),
-            "repaired": listed(&report.repaired),
+            "repairable": listed(&report.repairable), "repaired": listed(&report.repaired),
         });
         Ok(json.to_string())
     }

@@ -23,11 +23,12 @@ use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
 use crate::error::TableError;
 use crate::held::PENDING;
-use crate::log::{Action, Add, LogState, Remove, entry_path, parse_entry, render_entry};
+use crate::log::{Action, Add, LogState, Remove, entry_path, missing_entry, read_entry, render_entry};
 use crate::log_checkpoint::{self, CHECKPOINT_EVERY};
 use crate::replay::checkpoint_by_the_book;
 use crate::row_index::{ColumnIndex, RowCache};
 use crate::schema::{ROW_AXIS, protocol_action};
+use crate::seal::{parse_number, sealed_number};
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
 use crate::stage::WriteOptions;
 use crate::stats::loosened;
@@ -271,12 +272,7 @@ impl Committer<'_> {
         let mut won = None;
         loop {
             let version = snapshot.version + 1;
-            let bytes = match self.store.read_all(&entry_path(version)).await {
-                Ok(bytes) => bytes,
-                Err(e) if e.is_not_found() => return Ok(won),
-                Err(e) => return Err(e.into()),
-            };
-            let actions = parse_entry(version, &bytes)?;
+            let Some(actions) = read_entry(self.store, version).await? else { return Ok(won) };
             let info = actions.iter().find_map(|a| match a {
                 Action::CommitInfo(info) => Some(&info["lacus"]),
                 _ => None,
@@ -365,6 +361,8 @@ impl Committer<'_> {
         let mut rewrites = Vec::new();
         for (path, change) in changes {
             let entry = &snapshot.files[&path];
+            // What the file still holds is said anew, with a checksum.
+            self.cache.prove_all(self.store, std::slice::from_ref(entry)).await?;
             actions.push(removed(entry, now, staged.data_change));
             if change.held.is_empty() {
                 continue;
@@ -596,22 +594,20 @@ impl Committer<'_> {
     /// noted once the work is done: what an entry says of itself was written before.
     pub(crate) async fn sync(&self, version: u64, known: Option<u64>) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
-        let noted = self.store.read_all(SYNCED).await.ok();
-        let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
-        let noted = noted.max(known);
+        let noted = noted_as_synced(self.store).await.max(known);
         if noted.is_some_and(|noted| noted >= version) {
             return Ok(());
         }
         let mut paths = vec![entry_path(version)];
         let mut at = version;
         loop {
-            let bytes = match self.store.read_all(&entry_path(at)).await {
-                Ok(bytes) => bytes,
+            let actions = match read_entry(self.store, at).await? {
+                Some(actions) => actions,
                 // A branch begins with a log checkpoint, which was synced when it was made.
-                Err(e) if e.is_not_found() && at < version => break,
-                Err(e) => return Err(e.into()),
+                None if at < version => break,
+                None => return Err(missing_entry(self.store, at)),
             };
-            for action in &parse_entry(at, &bytes)? {
+            for action in &actions {
                 if let Action::Add(add) = action {
                     paths.push(add.path.clone());
                     paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
@@ -627,9 +623,14 @@ impl Committer<'_> {
         paths.dedup();
         Ok(lacus_io::blocking(|| {
             local.sync(&paths)?;
-            local.replace(SYNCED, version.to_string().as_bytes())
+            local.replace(SYNCED, sealed_number(version).as_bytes())
         })?)
     }
+}
+
+/// The newest version of a table that is noted as safe against power loss.
+pub(crate) async fn noted_as_synced(store: &Store) -> Option<u64> {
+    parse_number(&store.read_all(SYNCED).await.ok()?)
 }
 
 /// The actions that lead from one snapshot to another, whatever happened between them.

@@ -6,6 +6,7 @@ mod a_revision_names_one_state;
 mod branches_and_commits_cost_little;
 mod check_finds_damage;
 mod clean_up_takes_only_what_nobody_needs;
+mod damage_is_never_data;
 mod datasets;
 mod faults_leave_before_or_after;
 mod histories_do_what_a_model_does;
