@@ -71,6 +71,10 @@ package: .venv/.made
 test-rust: s3 ## Rust tests and doctests, an S3 server beside them
 	scripts/with-s3 cargo test $(WORKSPACE) --no-fail-fast $(CARGO_TEST_ARGS)
 
+.PHONY: test-damage
+test-damage: ## every byte of a small dataset flipped, one at a time (half an hour)
+	LACUS_TEST_DAMAGE=all cargo test $(WORKSPACE) --test it -- damage_is_never_data --nocapture
+
 .PHONY: test-python
 test-python: build s3 ## Python tests
 	scripts/run-pytest $(PYTEST_ARGS)

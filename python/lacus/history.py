@@ -455,7 +455,7 @@ class Historic:
             repair: puts right what can be put right without guessing.
         """
         found = json.loads(self._history.check(repair))
-        for key in ("damage", "repaired", "notes"):
+        for key in ("damage", "repairable", "repaired", "notes"):
             found[key] = [tuple(each) for each in found[key]]
         return CheckReport(**found)
 

@@ -88,23 +88,27 @@ class CheckReport:
     verified_bytes: int
     #: Damage that is left: what, and what is wrong with it. Empty for a healthy dataset.
     damage: list[tuple[str, str]]
-    #: What was repaired, or with ``repair=True`` would be.
+    #: What ``repair=True`` would put right. Empty if that was asked for.
+    repairable: list[tuple[str, str]]
+    #: What was put right. Empty unless that was asked for.
     repaired: list[tuple[str, str]]
     #: What is no damage, and worth knowing: files that were written in an older way, versions that other programs made.
     notes: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def healthy(self) -> bool:
-        """Whether no damage is left."""
-        return not self.damage
+        """Whether nothing is left to be put right."""
+        return not self.damage and not self.repairable
 
     def __repr__(self) -> str:
-        state = "healthy" if self.healthy else f"{len(self.damage):,} damaged"
+        problems = len(self.damage) + len(self.repairable)
+        state = "healthy" if self.healthy else f"{problems:,} {'problem' if problems == 1 else 'problems'}"
         lines = [
             f"<lacus.CheckReport {state}: {self.branches} branches, {self.tags} tags, {self.commits:,} commits, "
             f"{size_text(self.verified_bytes)} verified>"
         ]
         lines += [f"  damaged: {what}: {problem}" for what, problem in self.damage]
+        lines += [f"  repairable (repair=True): {what}: {problem}" for what, problem in self.repairable]
         lines += [f"  repaired: {what}: {problem}" for what, problem in self.repaired]
         lines += [f"  note: {what}: {problem}" for what, problem in self.notes]
         return "\n".join(lines)

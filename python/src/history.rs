@@ -559,7 +559,8 @@ impl History {
         let json = json!({
             "branches": report.branches, "tags": report.tags, "commits": report.commits,
             "verified_bytes": report.verified_bytes, "damage": listed(&report.damage),
-            "repaired": listed(&report.repaired), "notes": listed(&report.notes),
+            "repairable": listed(&report.repairable), "repaired": listed(&report.repaired),
+            "notes": listed(&report.notes),
         });
         Ok(json.to_string())
     }

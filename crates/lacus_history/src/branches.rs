@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use lacus_io::{Entry, IoError, Store, World, blocking};
+use lacus_table::{BLANK_SEAL, Seal, look_at_seal, seal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
@@ -143,6 +144,9 @@ struct Stored {
     branch: BranchRef,
     /// The mark of this put, and those of the numbers before it.
     marks: Vec<String>,
+    /// The checksum of all of this; older objects have none.
+    #[serde(default)]
+    crc32c: String,
 }
 
 #[derive(Clone, Copy)]
@@ -313,9 +317,9 @@ async fn put(
     let mark = world.uuid().simple().to_string();
     let earlier = before.into_iter().flat_map(|held| held.marks.iter().cloned());
     let marks = std::iter::once(mark.clone()).chain(earlier).take(MARKS).collect();
-    let stored = Stored { branch, marks };
+    let stored = Stored { branch, marks, crc32c: BLANK_SEAL.to_owned() };
     let fault = |e: serde_json::Error| HistoryError::Fault { what: format!("a branch as JSON: {e}") };
-    let bytes = Bytes::from(serde_json::to_vec(&stored).map_err(fault)?);
+    let bytes = Bytes::from(seal(serde_json::to_vec(&stored).map_err(fault)?));
     let own = path(&name, number);
     let answer = store.put_new(&own, bytes).await;
     let won = Held { branch: stored.branch, number: Some(number), marks: stored.marks };
@@ -417,39 +421,64 @@ async fn newest(
     mut found: BTreeMap<u64, Entry>,
 ) -> Result<Option<Held>, HistoryError> {
     let prefix = format!("{PREFIX}{}/", encode(name));
-    'look: loop {
-        let Some(highest) = found.keys().next_back().copied() else { return Ok(None) };
-        for number in found.keys().rev() {
-            let path = path(name, *number);
-            let bytes = match store.read_all(&path).await {
-                Ok(bytes) => bytes,
-                // Somebody moved the branch and tidied up: look again.
-                Err(e) if e.is_not_found() => {
-                    found = numbers(store, &prefix).await?.remove(name).unwrap_or_default();
-                    continue 'look;
-                }
-                Err(e) => return Err(e.into()),
-            };
-            // A power cut leaves files without content, or with zeros, and only such as were not made safe: what was
-            // before counts, as if the move had not been, which is what a power cut may do to it. The number is
-            // taken nevertheless, and the next move goes above it. Any other content was written and is damaged: going
-            // back silently could hide a commit that was safe.
-            if bytes.iter().all(|byte| *byte == 0) {
+    while let Some(number) = found.keys().next_back().copied() {
+        let path = path(name, number);
+        let bytes = match store.read_all(&path).await {
+            Ok(bytes) => bytes,
+            // Somebody moved the branch and tidied up: look again.
+            Err(e) if e.is_not_found() => {
+                found = numbers(store, &prefix).await?.remove(name).unwrap_or_default();
                 continue;
             }
-            let stored: Stored = serde_json::from_slice(&bytes)
-                .map_err(|e| HistoryError::corrupt(&path, format!("branch {name:?} is damaged: {e}")))?;
-            if stored.branch.name != name {
-                let what = format!("branch {name:?} is damaged: it says that it is {:?}", stored.branch.name);
-                return Err(HistoryError::corrupt(&path, what));
-            }
-            return Ok(Some(Held { branch: stored.branch, number: Some(highest), marks: stored.marks }));
+            Err(e) => return Err(e.into()),
+        };
+        // A power cut leaves files without content, or with zeros, and only such as were not made safe. Going back to
+        // what was before, silently, could hide a commit: somebody has to look, see `empty_moves`.
+        if is_empty(&bytes) {
+            let what = format!(
+                "branch {name:?} is damaged: the object that says what it is is empty, as after a power cut; \
+                 `lacus check --repair` takes the branch back to what it was before"
+            );
+            return Err(HistoryError::corrupt(path, what));
         }
-        let what = format!(
-            "branch {name:?} is damaged: a power cut left nothing in the object that says what it is"
-        );
-        return Err(HistoryError::corrupt(path(name, highest), what));
+        let damaged = |what: String| {
+            HistoryError::corrupt(
+                &path,
+                format!("branch {name:?} is damaged: {what}; restore it from a copy"),
+            )
+        };
+        if look_at_seal(&bytes) == Seal::Broken {
+            return Err(damaged("it does not have its checksum".to_owned()));
+        }
+        let stored: Stored = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        if stored.branch.name != name {
+            return Err(damaged(format!("it says that it is {:?}", stored.branch.name)));
+        }
+        return Ok(Some(Held { branch: stored.branch, number: Some(number), marks: stored.marks }));
     }
+    Ok(None)
+}
+
+fn is_empty(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// The objects of the highest numbers of a branch that are empty, the highest first, where what was before is known: one below
+/// says it, or this was main's first commit. A move is made safe before anybody is told of it, and before older numbers are
+/// tidied away, so that undoing it takes nothing back that was promised.
+pub(crate) async fn empty_moves(store: &Store, name: &str) -> Result<Vec<String>, HistoryError> {
+    let prefix = format!("{PREFIX}{}/", encode(name));
+    let found = numbers(store, &prefix).await?.remove(name).unwrap_or_default();
+    let mut empty = Vec::new();
+    for number in found.keys().rev() {
+        let path = path(name, *number);
+        if !is_empty(&store.read_all(&path).await?) {
+            return Ok(empty);
+        }
+        empty.push(path);
+    }
+    let is_first = name == MAIN && found.contains_key(&0);
+    Ok(if is_first { empty } else { Vec::new() })
 }
 
 #[cfg(test)]

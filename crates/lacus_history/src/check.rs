@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
+use lacus_io::Store;
 use lacus_table::{
-    At, Finding, Lives, RowChange, Table, TableError, WriteOptions, check_log, repair_log, reserve_above,
-    reserved_until,
+    At, Finding, Lives, RowChange, Table, TableError, WriteOptions, check_log, empty_tail, remove_empty_tail,
+    repair_log, reserve_above, reserved_until,
 };
 use lacus_tensor::ErrorKind;
 use serde_json::json;
@@ -42,10 +43,19 @@ pub struct CheckReport {
     pub verified_bytes: u64,
     /// Damage that is left. Empty for a healthy dataset.
     pub damage: Vec<Finding>,
-    /// What was repaired, or with `repair` could be.
+    /// What a check with `repair` would put right. Empty if that was asked for.
+    pub repairable: Vec<Finding>,
+    /// What was put right. Empty unless that was asked for.
     pub repaired: Vec<Finding>,
     /// What is no damage, and worth knowing: files that were written in an older way, versions that other programs made.
     pub notes: Vec<Finding>,
+}
+
+impl CheckReport {
+    /// Whether nothing is left to be put right.
+    pub fn is_healthy(&self) -> bool {
+        self.damage.is_empty() && self.repairable.is_empty()
+    }
 }
 
 impl Timeline {
@@ -86,7 +96,8 @@ impl Timeline {
         checking.commits(from).await?;
         checking.files();
         let mut report = checking.report;
-        for findings in [&mut report.damage, &mut report.repaired, &mut report.notes] {
+        for findings in [&mut report.damage, &mut report.repairable, &mut report.repaired, &mut report.notes]
+        {
             let mut seen = HashSet::new();
             findings.retain(|finding| seen.insert((finding.what.clone(), finding.problem.clone())));
         }
@@ -136,10 +147,18 @@ impl Checking<'_> {
         advice: &str,
     ) -> Result<(), HistoryError> {
         match done {
-            None | Some(Ok(())) => self.report.repaired.push(finding),
+            None | Some(Ok(())) => self.right(finding),
             Some(Err(error)) => self.damaged(&finding.what, error, advice)?,
         }
         Ok(())
+    }
+
+    /// Notes something that was put right, or could be.
+    fn right(&mut self, finding: Finding) {
+        match self.repair {
+            true => self.report.repaired.push(finding),
+            false => self.report.repairable.push(finding),
+        }
     }
 
     /// Reads every ref. Gives what they point to.
@@ -148,6 +167,9 @@ impl Checking<'_> {
         let (mut heads, mut live) = (Vec::new(), Vec::new());
         for name in branches::names(store).await? {
             let what = format!("branch {name:?}");
+            if self.has_empty_moves(&name, &what).await? {
+                continue;
+            }
             match branches::find(store, &name).await {
                 Ok(Some(held)) => {
                     self.report.branches += 1;
@@ -165,6 +187,24 @@ impl Checking<'_> {
         Ok((heads, live))
     }
 
+    /// Moves of a branch of which a power cut left nothing: whether they are there still, and in the way.
+    async fn has_empty_moves(&mut self, name: &str, what: &str) -> Result<bool, HistoryError> {
+        let store = self.timeline.home();
+        let empty = branches::empty_moves(store, name).await?;
+        let Some(path) = empty.first() else { return Ok(false) };
+        let problem = format!(
+            "its newest state is an empty object, as after a power cut ({path}); removing it takes the branch back to \
+             the state before, and later versions become its draft"
+        );
+        let finding = Finding { what: what.to_owned(), problem };
+        let done = match self.repair {
+            true => Some(store.remove(empty.clone()).await.map_err(HistoryError::from)),
+            false => None,
+        };
+        self.repaired(finding, done, "remove the object by hand")?;
+        Ok(!self.repair)
+    }
+
     async fn tags(&mut self) -> Result<Vec<(CommitId, String)>, HistoryError> {
         let store = self.timeline.home();
         let mut found = Vec::new();
@@ -180,12 +220,21 @@ impl Checking<'_> {
     }
 
     /// What the log of a table says, once it is known whether it opens as it should.
-    async fn log(&mut self, directory: &str, what: &str) -> Result<Option<Table>, HistoryError> {
+    async fn log(
+        &mut self,
+        directory: &str,
+        safe: Option<u64>,
+        what: &str,
+    ) -> Result<Option<Table>, HistoryError> {
         let advice = "restore its objects from a copy; other versions and branches are not touched";
         let store = match directory {
             "" => self.timeline.home().clone(),
             below => self.timeline.home().below(below)?,
         };
+        if self.has_empty_tail(&store, safe).await? {
+            self.logs.insert(directory.to_owned(), None);
+            return Ok(None);
+        }
         match check_log(&store).await {
             Ok(None) => {}
             Ok(Some(finding)) => {
@@ -214,6 +263,28 @@ impl Checking<'_> {
         Ok(Some(table))
     }
 
+    /// Entries at the end of a log of which a power cut left nothing: whether they are there still, and in the way. `safe` is
+    /// the newest version that a commit names.
+    async fn has_empty_tail(&mut self, store: &Store, safe: Option<u64>) -> Result<bool, HistoryError> {
+        let versions = empty_tail(store, safe).await?;
+        let (Some(newest), Some(oldest)) = (versions.first(), versions.last()) else { return Ok(false) };
+        let problem = match newest == oldest {
+            true => format!(
+                "log entry {newest} is empty, as after a power cut; it is removed, and version {newest} with it"
+            ),
+            false => format!(
+                "log entries {oldest} to {newest} are empty, as after a power cut; they are removed, and their versions with them"
+            ),
+        };
+        let finding = Finding { what: store.outer_path("_delta_log")?, problem };
+        let done = match self.repair {
+            true => Some(remove_empty_tail(store, &versions).await.map_err(HistoryError::from)),
+            false => None,
+        };
+        self.repaired(finding, done, "remove the entries by hand, the newest first")?;
+        Ok(!self.repair)
+    }
+
     /// A branch: its ref against its log, and all that its newest version holds.
     async fn table(&mut self, held: &Held) -> Result<(), HistoryError> {
         let branch = held.branch();
@@ -221,7 +292,8 @@ impl Checking<'_> {
         if self.logs.contains_key(&branch.directory) {
             return Ok(());
         }
-        let Some(mut table) = self.log(&branch.directory, &what).await? else { return Ok(()) };
+        let safe = branch.head.map(|_| branch.version);
+        let Some(mut table) = self.log(&branch.directory, safe, &what).await? else { return Ok(()) };
         let (first, newest) = (table.first_version(), table.version());
         if !(first..=newest).contains(&branch.version) && (branch.head.is_some() || branch.version > newest) {
             let problem = format!(
@@ -289,7 +361,7 @@ impl Checking<'_> {
             let count: u64 = runs.iter().map(|(_, count)| count).sum();
             let first = runs.first().map_or(0, |(first, _)| *first);
             let problem = format!("{count} samples are of rows that are not there, from row id {first} on");
-            self.report.repaired.push(Finding { what: format!("{what}, column {name:?}"), problem });
+            self.right(Finding { what: format!("{what}, column {name:?}"), problem });
         }
         Ok(())
     }
@@ -355,7 +427,9 @@ impl Checking<'_> {
             read.values().flatten().map(|commit| commit.directory.clone()).collect();
         for directory in directories {
             if !self.logs.contains_key(&directory) && !self.marks.is_gone(&directory) {
-                self.log(&directory, &format!("table {directory:?}")).await?;
+                let named = read.values().flatten().filter(|commit| commit.directory == directory);
+                let safe = named.map(|commit| commit.version).max();
+                self.log(&directory, safe, &format!("table {directory:?}")).await?;
             }
         }
         let mut reached: Vec<(CommitId, Arc<Commit>)> =

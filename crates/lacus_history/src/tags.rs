@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use lacus_io::{Store, World};
+use lacus_table::{BLANK_SEAL, Seal, look_at_seal, seal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
@@ -41,6 +42,9 @@ struct Stored {
     tag: Tag,
     /// Different for each put, so that a put whose answer was lost is recognised.
     mark: String,
+    /// The checksum of all of this; older objects have none.
+    #[serde(default)]
+    crc32c: String,
 }
 
 /// Where the tag of this name is stored.
@@ -55,9 +59,10 @@ pub async fn create(store: &Store, world: &World, tag: Tag) -> Result<Tag, Histo
     let stored = Stored {
         tag: Tag { time_millis: world.now_millis(), ..tag },
         mark: world.uuid().simple().to_string(),
+        crc32c: BLANK_SEAL.to_owned(),
     };
     let fault = |e: serde_json::Error| HistoryError::Fault { what: format!("a tag as JSON: {e}") };
-    let bytes = Bytes::from(serde_json::to_vec(&stored).map_err(fault)?);
+    let bytes = Bytes::from(seal(serde_json::to_vec(&stored).map_err(fault)?));
     if let Err(error) = store.put_new(&path, bytes.clone()).await {
         match store.read_all(&path).await {
             // It was this very put, whose answer was lost.
@@ -112,6 +117,9 @@ pub async fn find(store: &Store, name: &str) -> Result<Option<Tag>, HistoryError
         Err(e) => return Err(e.into()),
     };
     let damaged = |what: String| HistoryError::corrupt(&path, format!("tag {name:?} is damaged: {what}"));
+    if look_at_seal(&bytes) == Seal::Broken {
+        return Err(damaged("it does not have its checksum".to_owned()));
+    }
     let stored: Stored = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
     match stored.tag.name == name {
         true => Ok(Some(stored.tag)),

@@ -162,7 +162,10 @@ impl Timeline {
         }
         let opened = self.table(&commit.directory, At::Version(commit.version)).await;
         opened.map_err(|error| match error {
-            HistoryError::Table(TableError::NotADataset { .. } | TableError::NoSuchVersion { .. }) => gone(),
+            HistoryError::Table(TableError::NotADataset { .. }) => gone(),
+            HistoryError::Table(TableError::NoSuchVersion { newest, .. }) => {
+                cut_log(&format!("commit {}", id.short()), &commit.directory, commit.version, newest)
+            }
             other => other,
         })
     }
@@ -173,12 +176,21 @@ impl Timeline {
     }
 
     async fn branch_table(&self, branch: &str) -> Result<Table, HistoryError> {
-        // Main is where it always was: nothing needs to be looked up.
-        let directory = match branch {
-            branches::MAIN => String::new(),
-            other => branches::get(&self.home, other).await?.branch().directory.clone(),
+        // Main is where it always was, so that its ref and its log are read at the same time.
+        let (held, mut table) = match branch {
+            branches::MAIN => {
+                let (held, table) =
+                    futures::join!(branches::get(&self.home, branch), self.table("", At::Tip));
+                (held?, table?)
+            }
+            other => {
+                let held = branches::get(&self.home, other).await?;
+                let table = self.table(&held.branch().directory, At::Tip).await?;
+                (held, table)
+            }
         };
-        self.table(&directory, At::Tip).await
+        reach(&held, &mut table).await?;
+        Ok(table)
     }
 
     /// Where a branch stands. A version that carries a commit which the ref does not know yet moves the ref on.
@@ -202,10 +214,7 @@ impl Timeline {
 
     async fn settle(&self, mut held: Held, mut table: Table) -> Result<Tip, HistoryError> {
         loop {
-            if held.branch().version > table.version() {
-                // The ref moved on since the table was opened.
-                table.refresh().await?;
-            }
+            reach(&held, &mut table).await?;
             let (head, version) = (held.branch().head, held.branch().version);
             // Before the first commit there is nothing to compare with, and every version is draft.
             let above = table.version().saturating_sub(version) + u64::from(head.is_none());
@@ -339,6 +348,31 @@ impl Tip {
     pub(crate) fn head(&self) -> Result<CommitId, HistoryError> {
         self.head.ok_or_else(|| no_commit(self.held.name()))
     }
+}
+
+/// Moves `table` on to the version that the branch is at, or further. A log that ends before it has lost entries: what is left
+/// of it is an older state, which must not be taken for this one.
+async fn reach(held: &Held, table: &mut Table) -> Result<(), HistoryError> {
+    if held.branch().version > table.version() {
+        // The ref may have moved on since the table was opened.
+        table.refresh().await?;
+    }
+    match held.branch().version > table.version() {
+        true => {
+            let who = format!("branch {:?}", held.name());
+            Err(cut_log(&who, table.directory(), held.branch().version, table.version()))
+        }
+        false => Ok(()),
+    }
+}
+
+fn cut_log(who: &str, directory: &str, version: u64, newest: u64) -> HistoryError {
+    let what = format!(
+        "{who} is at version {version}, and its log ends with version {newest}: entries are missing; restore them from \
+         a copy"
+    );
+    let log = if directory.is_empty() { "_delta_log".to_owned() } else { format!("{directory}/_delta_log") };
+    HistoryError::corrupt(log, what)
 }
 
 /// Moves `table` to the tip that was looked at; what somebody wrote since would be overlooked.

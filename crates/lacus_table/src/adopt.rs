@@ -28,6 +28,9 @@ pub(crate) async fn adopt(
         return Ok(None);
     }
     let (source_store, _, source_cache, _) = source.parts();
+    if entry.has_unproven_tags() {
+        source_cache.file(source_store, entry).await?;
+    }
     let dead = source_cache.deleted(source_store, entry).await?;
     let mut dead: RoaringTreemap = dead.as_deref().cloned().unwrap_or_default();
     let mut held = Vec::with_capacity(entry.tags.tensors.len());

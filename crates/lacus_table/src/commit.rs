@@ -26,11 +26,12 @@ use crate::deletion;
 use crate::error::TableError;
 use crate::foreign_rows::is_in_the_way;
 use crate::held::PENDING;
-use crate::log::{Action, Add, LogState, Remove, entry_path, parse_entry, render_entry};
+use crate::log::{Action, Add, LogState, Remove, entry_path, missing_entry, read_entry, render_entry};
 use crate::log_checkpoint::{self, CHECKPOINT_EVERY};
 use crate::replay::checkpoint_by_the_book;
 use crate::row_index::{ColumnIndex, RowCache};
 use crate::schema::{ROW_AXIS, protocol_action};
+use crate::seal::{parse_number, sealed_number};
 use crate::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
 use crate::stage::WriteOptions;
 use crate::stats::loosened;
@@ -277,12 +278,7 @@ impl Committer<'_> {
         let mut won = None;
         loop {
             let version = snapshot.version + 1;
-            let bytes = match self.store.read_all(&entry_path(version)).await {
-                Ok(bytes) => bytes,
-                Err(e) if e.is_not_found() => return Ok(won),
-                Err(e) => return Err(e.into()),
-            };
-            let actions = parse_entry(version, &bytes)?;
+            let Some(actions) = read_entry(self.store, version).await? else { return Ok(won) };
             let info = actions.iter().find_map(|a| match a {
                 Action::CommitInfo(info) => Some(&info["lacus"]),
                 _ => None,
@@ -375,6 +371,8 @@ impl Committer<'_> {
         let mut rewrites = Vec::new();
         for (path, change) in changes {
             let entry = &snapshot.files[&path];
+            // What the file still holds is said anew, with a checksum.
+            self.cache.prove_all(self.store, std::slice::from_ref(entry)).await?;
             actions.push(removed(entry, now, staged.data_change));
             if change.held.is_empty() {
                 continue;
@@ -611,24 +609,23 @@ impl Committer<'_> {
     pub(crate) async fn sync(&self, snapshot: &Snapshot) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
         let newest = snapshot.version;
-        let noted = self.store.read_all(SYNCED).await.ok();
-        let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
+        let noted = noted_as_synced(self.store).await;
         let first = noted.map_or(0, |noted| noted.saturating_add(1)).max(first_entry(&snapshot.metadata));
         if first > newest {
             return Ok(());
         }
         let mut entries = futures::stream::iter(first..=newest)
-            .map(|version| async move { (version, self.store.read_all(&entry_path(version)).await) })
+            .map(|version| async move { (version, read_entry(self.store, version).await) })
             .buffered(ENTRIES_AT_ONCE);
         let mut paths = Vec::new();
-        while let Some((version, bytes)) = entries.next().await {
-            let bytes = match bytes {
-                Ok(bytes) => bytes,
+        while let Some((version, actions)) = entries.next().await {
+            let actions = match actions? {
+                Some(actions) => actions,
                 // Another tool tidied its log up.
-                Err(e) if e.is_not_found() && version < newest => continue,
-                Err(e) => return Err(e.into()),
+                None if version < newest => continue,
+                None => return Err(missing_entry(self.store, version)),
             };
-            for action in &parse_entry(version, &bytes)? {
+            for action in &actions {
                 if let Action::Add(add) = action {
                     paths.push(add.path.clone());
                     paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
@@ -638,9 +635,14 @@ impl Committer<'_> {
         }
         Ok(lacus_io::blocking(|| {
             local.sync(&paths)?;
-            local.replace(SYNCED, newest.to_string().as_bytes())
+            local.replace(SYNCED, sealed_number(newest).as_bytes())
         })?)
     }
+}
+
+/// The newest version of a table that is noted as safe against power loss.
+pub(crate) async fn noted_as_synced(store: &Store) -> Option<u64> {
+    parse_number(&store.read_all(SYNCED).await.ok()?)
 }
 
 /// The actions that lead from one snapshot to another, whatever happened between them.

@@ -82,7 +82,7 @@ async fn compare_rows(sides: &[Side<'_>; 2]) -> Result<(Vec<u64>, RoaringTreemap
         let (store, _, cache, _) = side.table.parts();
         for own in side.own.of(ROW_AXIS) {
             let Some(held) = own.entry.held(ROW_AXIS) else { continue };
-            let pieces = live_pieces(store, cache, &own.entry, held).await?;
+            let pieces = live_pieces(store, cache, &own.entry, held, None).await?;
             for &(_, first, count) in &pieces {
                 ids[is_later].insert_range(first..first + count);
             }

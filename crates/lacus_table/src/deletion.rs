@@ -79,17 +79,31 @@ pub(crate) fn encode(rows: &RoaringTreemap, name: Uuid) -> Encoded {
 
 /// Reads the vector a descriptor names.
 pub(crate) async fn read(store: &Store, descriptor: &Descriptor) -> Result<RoaringTreemap, TableError> {
-    let bad =
-        |what: &str| TableError::corrupt(&descriptor.path_or_inline_dv, format!("deletion vector: {what}"));
-    let bitmap: Bytes = match descriptor.storage_type.as_str() {
-        "i" => z85::decode(&descriptor.path_or_inline_dv).map_err(|_| bad("not base 85"))?.into(),
-        "u" => {
-            let path = file_path(descriptor).ok_or_else(|| bad("no file name"))?;
-            let file = store.read_all(&path).await?;
+    let path = file_path(descriptor);
+    let named = path.as_deref().unwrap_or(&descriptor.path_or_inline_dv);
+    let bad = |what: &str| TableError::corrupt(named, format!("deletion vector: {what}"));
+    let size = usize::try_from(descriptor.size_in_bytes).map_err(|_| bad("a negative size"))?;
+    let bitmap: Bytes = match (descriptor.storage_type.as_str(), &path) {
+        ("i", _) => {
+            let mut bytes = z85::decode(&descriptor.path_or_inline_dv).map_err(|_| bad("not base 85"))?;
+            if bytes.len() < size {
+                return Err(bad("it is shorter than the log says"));
+            }
+            bytes.truncate(size);
+            bytes.into()
+        }
+        ("u", Some(path)) => {
+            let file = store.read_all(path).await.map_err(|e| match e.is_not_found() {
+                true => bad("the file is gone"),
+                false => TableError::from(e),
+            })?;
             let start =
                 usize::try_from(descriptor.offset.unwrap_or(0)).map_err(|_| bad("negative offset"))?;
             let head = file.get(start..start + 4).ok_or_else(|| bad("file too short"))?;
             let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            if length != size {
+                return Err(bad("its size is not what the log says"));
+            }
             let body = start + 4..start + 4 + length;
             let tail = file.get(body.end..body.end + 4).ok_or_else(|| bad("file too short"))?;
             let bitmap = file.slice(body);
@@ -98,12 +112,18 @@ pub(crate) async fn read(store: &Store, descriptor: &Descriptor) -> Result<Roari
             }
             bitmap
         }
-        other => return Err(bad(&format!("unknown storage type {other:?}"))),
+        ("u", None) => return Err(bad("no file name")),
+        (other, _) => return Err(bad(&format!("unknown storage type {other:?}"))),
     };
     if bitmap.get(..4) != Some(&MAGIC.to_le_bytes()[..]) {
         return Err(bad("unknown magic number"));
     }
-    RoaringTreemap::deserialize_from(&bitmap[4..]).map_err(|e| bad(&e.to_string()))
+    let rows = RoaringTreemap::deserialize_from(&bitmap[4..]).map_err(|e| bad(&e.to_string()))?;
+    if i64::try_from(rows.len()) != Ok(descriptor.cardinality) {
+        let what = format!("it has {} rows, the log says {}", rows.len(), descriptor.cardinality);
+        return Err(bad(&what));
+    }
+    Ok(rows)
 }
 
 /// The file a descriptor names, relative to the table's root.

@@ -251,3 +251,13 @@ impl From<deltalake_core::DeltaTableError> for TableError {
         TableError::Log { kind, what: error.to_string() }
     }
 }
+
+/// Runs the stock reader on bytes that nobody vouches for: it panics on some that contradict
+/// themselves, which is damage like any other.
+pub(crate) fn unless_panicking<T>(
+    work: impl FnOnce() -> Result<T, parquet::errors::ParquetError>,
+) -> Result<T, parquet::errors::ParquetError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(parquet::errors::ParquetError::General("the bytes contradict themselves".to_owned()))
+    })
+}

@@ -36,7 +36,8 @@ impl Fetched {
         self.slice(range.start, range.end - range.start).is_some()
     }
 
-    fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
+    /// The bytes from `start` on, if they are in one piece.
+    pub(crate) fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
         self.pieces.iter().find_map(|(offset, bytes)| {
             let from = usize::try_from(start.checked_sub(*offset)?).ok()?;
             let to = from.checked_add(usize::try_from(length).ok()?)?;

@@ -17,8 +17,9 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
 use crate::checks::{CHECKS_KEY, Check, parse_checks};
-use crate::error::TableError;
+use crate::error::{TableError, unless_panicking};
 use crate::fetched::Fetched;
+use crate::page::claimed_bytes;
 use crate::schema::column;
 use crate::snapshot::{FileEntry, FileKind};
 
@@ -161,6 +162,7 @@ impl FileIndex {
             Ok::<_, TableError>(())
         })
         .await?;
+        self.check_page_sizes(&held, names)?;
         loop {
             let decoded = lacus_io::blocking(|| {
                 let decode = || Ok(self.decode(&held, runs, names));
@@ -172,6 +174,34 @@ impl FileIndex {
                 (Err(e), None) => return Err(e),
             }
         }
+    }
+
+    /// Fails if a page in memory claims to be larger than its whole column: the stock reader takes that much memory before
+    /// it looks further. Page headers have no checksum; the footer, which says how large columns are, has one.
+    fn check_page_sizes(&self, held: &Fetched, names: &[&str]) -> Result<(), TableError> {
+        /// More than the two numbers that are looked at take.
+        const START_BYTES: u64 = 16;
+        let metadata = self.parquet();
+        for (g, group) in metadata.row_groups().iter().enumerate() {
+            for (leaf, chunk) in group.columns().iter().enumerate() {
+                let root = chunk.column_path().parts().first().map(String::as_str);
+                if !root.is_some_and(|root| names.contains(&root)) {
+                    continue;
+                }
+                let largest = u64::try_from(chunk.uncompressed_size()).unwrap_or(0);
+                let pages = metadata.offset_index().and_then(|i| i.get(g)).and_then(|i| i.get(leaf));
+                let pages = pages.map(|pages| pages.page_locations().as_slice()).unwrap_or_default();
+                let offsets = pages.iter().map(|page| page.offset).chain(chunk.dictionary_page_offset());
+                for offset in offsets.filter_map(|offset| u64::try_from(offset).ok()) {
+                    let start = held.slice(offset, START_BYTES);
+                    if start.and_then(|start| claimed_bytes(&start)).is_some_and(|bytes| bytes > largest) {
+                        let what = format!("the page at byte {offset} is damaged");
+                        return Err(TableError::corrupt(&self.path, what));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn decode(&self, held: &Fetched, runs: &[(u64, u64)], names: &[&str]) -> Result<RecordBatch, TableError> {
@@ -314,16 +344,6 @@ impl FileIndex {
         }
         kept
     }
-}
-
-/// Runs the stock reader on bytes that nobody vouches for: it panics on some that contradict
-/// themselves, which is damage like any other.
-fn unless_panicking<T>(
-    work: impl FnOnce() -> Result<T, parquet::errors::ParquetError>,
-) -> Result<T, parquet::errors::ParquetError> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(parquet::errors::ParquetError::General("the bytes contradict themselves".to_owned()))
-    })
 }
 
 async fn read(store: &Store, path: &str, range: Range<u64>) -> Result<Bytes, TableError> {

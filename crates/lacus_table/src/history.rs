@@ -5,7 +5,7 @@ use lacus_io::Store;
 use serde_json::Value as Json;
 
 use crate::error::TableError;
-use crate::log::{Action, entry_path, parse_entry};
+use crate::log::{Action, read_known_entry};
 
 /// One version of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +55,7 @@ pub(crate) async fn history(
 
 /// One entry of the history.
 pub(crate) async fn entry(store: &Store, version: u64) -> Result<HistoryEntry, TableError> {
-    let bytes = store.read_all(&entry_path(version)).await?;
-    Ok(describe(version, &parse_entry(version, &bytes)?))
+    Ok(describe(version, &read_known_entry(store, version).await?))
 }
 
 /// What the actions of an entry say of their version.

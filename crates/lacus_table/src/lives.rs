@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt};
 use crate::deletion;
 use crate::error::TableError;
 use crate::history::{HistoryEntry, describe};
-use crate::log::{Action, Add, entry_path, parse_entry};
+use crate::log::{Action, Add, read_known_entry};
 use crate::replay::replay;
 use crate::table::Table;
 
@@ -74,15 +74,8 @@ impl Table {
         }
         let mut entries = futures::stream::iter(first_entry..=newest)
             .map(|version| async move {
-                let bytes = match store.read_all(&entry_path(version)).await {
-                    Ok(bytes) => bytes,
-                    Err(e) if e.is_not_found() => {
-                        let path = store.outer_path(&entry_path(version))?;
-                        return Err(TableError::corrupt(path, format!("log entry {version} is missing")));
-                    }
-                    Err(e) => return Err(e.into()),
-                };
-                Ok((version, parse_entry(version, &bytes)?))
+                let actions = read_known_entry(store, version).await?;
+                Ok::<_, TableError>((version, actions))
             })
             .buffered(AT_ONCE);
         while let Some((version, actions)) = entries.try_next().await? {

@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use crate::deletion::Descriptor;
 use crate::error::TableError;
+use crate::seal::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
 
 /// A file that is part of the table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub(crate) struct Add {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<HashMap<String, Option<String>>>,
+    pub tags: Option<BTreeMap<String, Option<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_vector: Option<Descriptor>,
 }
@@ -108,13 +109,58 @@ pub(crate) fn entry_path(version: u64) -> String {
     format!("_delta_log/{version:020}.json")
 }
 
-/// Parses one log entry.
-pub(crate) fn parse_entry(version: u64, bytes: &[u8]) -> Result<Vec<Action>, TableError> {
-    let actions = parse_lines(&entry_path(version), bytes)?;
-    if actions.is_empty() {
-        return Err(TableError::corrupt(entry_path(version), "log entry is empty"));
+/// Reads a log entry, if it is there.
+pub(crate) async fn read_entry(store: &Store, version: u64) -> Result<Option<Vec<Action>>, TableError> {
+    match store.read_all(&entry_path(version)).await {
+        Ok(bytes) => parse_entry(store, version, &bytes).map(Some),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(e.into()),
     }
-    Ok(actions)
+}
+
+/// Reads a log entry that must be there.
+pub(crate) async fn read_known_entry(store: &Store, version: u64) -> Result<Vec<Action>, TableError> {
+    match read_entry(store, version).await? {
+        Some(actions) => Ok(actions),
+        None => Err(missing_entry(store, version)),
+    }
+}
+
+/// The error for an entry that should be there and is not.
+pub(crate) fn missing_entry(store: &Store, version: u64) -> TableError {
+    let what = format!("log entry {version} is missing; restore it from a copy");
+    TableError::corrupt(outer_path(store, &entry_path(version)), what)
+}
+
+/// A path as people look for it: from the dataset's root.
+pub(crate) fn outer_path(store: &Store, path: &str) -> String {
+    store.outer_path(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Parses the log entry of a version. One without a single action is damage: no program writes such, and a power cut
+/// leaves one of a file that had not reached the disk.
+pub(crate) fn parse_entry(store: &Store, version: u64, bytes: &[u8]) -> Result<Vec<Action>, TableError> {
+    let path = outer_path(store, &entry_path(version));
+    let bad = |what: String| Err(TableError::corrupt(&path, what));
+    if is_blank(bytes) {
+        return bad(format!(
+            "log entry {version} is empty, as after a power cut; `lacus check --repair` removes it if it is the newest \
+             and was never confirmed as safe, otherwise restore it from a copy"
+        ));
+    }
+    if look_at_seal(bytes) == Seal::Broken {
+        return bad(format!("log entry {version} does not have its checksum; restore it from a copy"));
+    }
+    let actions = parse_lines(&path, bytes)?;
+    match actions.is_empty() {
+        true => bad(format!("log entry {version} has no action; restore it from a copy")),
+        false => Ok(actions),
+    }
+}
+
+/// Whether there is nothing in an object: what a power cut leaves of one that was not synced.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
 }
 
 /// Parses actions, one in a line. Empty lines and empty objects are passed over.
@@ -183,8 +229,22 @@ fn percent_encoded(path: &str) -> String {
     path.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-/// Renders actions as a log entry.
+/// A log entry: actions, one in a line, with a checksum of all of them in what Lacus adds to `commitInfo`.
 pub(crate) fn render_entry(actions: &[Action]) -> Bytes {
+    let with_seal = |action: &Action| match action {
+        Action::CommitInfo(info) if info["lacus"].is_object() => {
+            let mut info = info.clone();
+            info["lacus"][SEAL_KEY] = BLANK_SEAL.into();
+            Action::CommitInfo(info)
+        }
+        other => other.clone(),
+    };
+    let actions: Vec<Action> = actions.iter().map(with_seal).collect();
+    seal(render_lines(&actions)).into()
+}
+
+/// Actions, one in a line.
+pub(crate) fn render_lines(actions: &[Action]) -> Vec<u8> {
     let mut text = String::new();
     for action in actions {
         let line = match action {
@@ -202,13 +262,22 @@ pub(crate) fn render_entry(actions: &[Action]) -> Bytes {
         text.push_str(&line.to_string());
         text.push('\n');
     }
-    text.into()
+    text.into_bytes()
 }
 
-/// Whether a Delta log is there at all.
+/// Whether a Delta log is there at all. The objects that a log usually has are asked for first: a listing is only made
+/// of one that lost them.
 pub(crate) async fn is_table(store: &Store) -> Result<bool, TableError> {
-    if store.exists(&entry_path(0)).await? {
+    if store.exists(&entry_path(0)).await? || store.exists("_delta_log/_last_checkpoint").await? {
         return Ok(true);
     }
-    Ok(store.exists("_delta_log/_last_checkpoint").await?)
+    let names = store.names("_delta_log").await?;
+    Ok(names.iter().any(|name| is_part_of_a_log(name)))
+}
+
+/// Whether a name is one of an entry or a checkpoint: they begin with a version of twenty digits.
+fn is_part_of_a_log(name: &str) -> bool {
+    let version = name.split('.').next().unwrap_or_default();
+    let has_version = version.len() == 20 && version.bytes().all(|digit| digit.is_ascii_digit());
+    has_version && (name.ends_with(".json") || name.ends_with(".parquet"))
 }

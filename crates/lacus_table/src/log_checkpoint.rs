@@ -14,7 +14,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::json::{LineDelimitedWriter, ReaderBuilder};
 use bytes::Bytes;
 use deltalake_core::logstore::object_store::{PutOptions, path::Path};
@@ -24,12 +26,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::error::TableError;
-use crate::log::{Action, Add, LogState, parse_lines, render_entry};
+use crate::error::{TableError, unless_panicking};
+use crate::log::{Action, Add, LogState, outer_path, parse_lines, render_lines};
 
 /// Log entries between log checkpoints: an open costs a request per entry, or a quarter of a millisecond on
 /// a local disk.
@@ -39,7 +42,8 @@ pub(crate) const CHECKPOINT_EVERY: u64 = 20;
 pub(crate) const LAST_CHECKPOINT: &str = "_delta_log/_last_checkpoint";
 
 /// The tag of `_last_checkpoint` that carries the CRC-32C of the checkpoint's bytes: Parquet has none, and a
-/// checkpoint that is read wrong is a table that is read wrong.
+/// checkpoint that is read wrong is a table that is read wrong. The key in the checkpoint's own footer that carries the
+/// CRC-32C of its actions, as lines of JSON: hints get lost, and older checkpoints have none.
 const CRC_TAG: &str = "lacus.crc32c";
 
 /// The log checkpoint of a version, relative to the table's root.
@@ -53,7 +57,7 @@ pub(crate) fn render(state: &LogState) -> Result<Bytes, TableError> {
         what: format!("log checkpoint of version {}: {what}", state.version),
     };
     let actions = actions(state);
-    let lines = render_entry(&actions);
+    let lines = render_lines(&actions);
     let mut decoder = ReaderBuilder::new(schema())
         .with_batch_size(actions.len())
         .build_decoder()
@@ -68,6 +72,8 @@ pub(crate) fn render(state: &LogState) -> Result<Bytes, TableError> {
     let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema(), options)
         .map_err(|e| failed(e.to_string()))?;
     writer.write(&batch).map_err(|e| failed(e.to_string()))?;
+    let digest = crc32c(&as_lines([Ok(batch)]).map_err(|e| failed(e.to_string()))?);
+    writer.append_key_value_metadata(KeyValue::new(CRC_TAG.to_owned(), digest.to_string()));
     writer.into_inner().map(Bytes::from).map_err(|e| failed(e.to_string()))
 }
 
@@ -159,32 +165,71 @@ pub(crate) async fn read(
         Err(e) if e.is_not_found() => return Ok(None),
         Err(e) => return Err(e.into()),
     };
-    if last.is_some_and(|last| !last.fits(&bytes)) {
-        return Err(TableError::corrupt(path, "log checkpoint is not what _last_checkpoint says"));
+    let fits = last.is_none_or(|last| last.fits(&bytes));
+    let path = outer_path(store, &path);
+    let parsed = lacus_io::blocking(|| parse(&path, bytes));
+    match (fits, parsed) {
+        (true, parsed) => parsed.map(|parsed| Some(parsed.actions)),
+        (false, Ok(parsed)) if parsed.is_verified => {
+            tracing::warn!(
+                path,
+                "_last_checkpoint says something else of this log checkpoint, which is sound"
+            );
+            Ok(Some(parsed.actions))
+        }
+        (false, _) => Err(TableError::corrupt(path, "log checkpoint is not what _last_checkpoint says")),
     }
-    lacus_io::blocking(|| parse(&path, bytes)).map(Some)
+}
+
+/// Whether `_last_checkpoint` describes the checkpoint it names, which is there.
+pub(crate) async fn is_described(store: &Store, last: &LastCheckpoint) -> Result<bool, TableError> {
+    Ok(last.fits(&store.read_all(&checkpoint_path(last.version)).await?))
+}
+
+/// What is in a log checkpoint.
+#[derive(Debug)]
+struct Parsed {
+    actions: Vec<Action>,
+    /// Whether its own checksum says that these are the actions that were written.
+    is_verified: bool,
 }
 
 /// The actions in a log checkpoint, tombstones left out.
-fn parse(path: &str, bytes: Bytes) -> Result<Vec<Action>, TableError> {
+fn parse(path: &str, bytes: Bytes) -> Result<Parsed, TableError> {
     let bad = |what: String| TableError::corrupt(path, format!("log checkpoint: {what}"));
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| bad(e.to_string()))?;
-    // Other writers say some things twice, as text and parsed; the text is what entries have.
-    let columns = builder.parquet_schema().columns().iter().enumerate();
-    let wanted = columns.filter(|(_, column)| {
-        let parts = column.path().parts();
-        parts[0] != "remove" && !parts.get(1).is_some_and(|part| part.ends_with("_parsed"))
-    });
-    let mask =
-        ProjectionMask::leaves(builder.parquet_schema(), wanted.map(|(i, _)| i).collect::<Vec<usize>>());
-    let reader = builder.with_projection(mask).build().map_err(|e| bad(e.to_string()))?;
-    let mut writer = LineDelimitedWriter::new(Vec::new());
-    for batch in reader {
-        let batch = batch.map_err(|e| bad(e.to_string()))?;
-        writer.write(&batch).map_err(|e| bad(e.to_string()))?;
+    let (lines, digest) = unless_panicking(|| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
+        let pairs = builder.metadata().file_metadata().key_value_metadata();
+        let digest = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == CRC_TAG)).cloned();
+        // Other writers say some things twice, as text and parsed; the text is what entries have.
+        let columns = builder.parquet_schema().columns().iter().enumerate();
+        let wanted = columns.filter(|(_, column)| {
+            let parts = column.path().parts();
+            parts[0] != "remove" && !parts.get(1).is_some_and(|part| part.ends_with("_parsed"))
+        });
+        let wanted: Vec<usize> = wanted.map(|(i, _)| i).collect();
+        let mask = ProjectionMask::leaves(builder.parquet_schema(), wanted);
+        Ok((as_lines(builder.with_projection(mask).build()?)?, digest))
+    })
+    .map_err(|e| bad(e.to_string()))?;
+    if let Some(digest) = &digest
+        && digest.value.as_deref() != Some(crc32c(&lines).to_string().as_str())
+    {
+        return Err(bad("its actions do not have their checksum".to_owned()));
     }
-    writer.finish().map_err(|e| bad(e.to_string()))?;
-    parse_lines(path, &writer.into_inner())
+    Ok(Parsed { actions: parse_lines(path, &lines)?, is_verified: digest.is_some() })
+}
+
+/// Actions as lines of JSON.
+fn as_lines(
+    batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<Vec<u8>, ArrowError> {
+    let mut writer = LineDelimitedWriter::new(Vec::new());
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    writer.finish()?;
+    Ok(writer.into_inner())
 }
 
 /// The actions that lead to a state.

@@ -66,6 +66,7 @@ pub(crate) async fn own_rows(table: &Table, other: &Table) -> Result<OwnRows, Ta
         {
             continue;
         }
+        cache.prove_all(store, std::slice::from_ref(entry)).await?;
         let dead = cache.deleted(store, entry).await?;
         let only = match twin {
             None => None,

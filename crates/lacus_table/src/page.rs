@@ -156,6 +156,21 @@ fn parse_start(bytes: &[u8]) -> Option<(Levels, usize, usize)> {
     (at == end && total == rows as u64).then_some((levels, end, body + size))
 }
 
+/// The bytes that a page takes when it is decompressed, as its header says, where that begins as Parquet writers begin it: with the
+/// type and this size.
+pub(crate) fn claimed_bytes(header: &[u8]) -> Option<u64> {
+    let mut at = 0;
+    for _ in 0..2 {
+        (header.get(at) == Some(&0x15)).then_some(())?;
+        at += 1;
+        let value = read_varint(header, &mut at)?;
+        if at > 2 {
+            return unzigzag(value).map(|bytes| bytes as u64);
+        }
+    }
+    None
+}
+
 fn zigzag(value: i32) -> u64 {
     u64::from(((value << 1) ^ (value >> 31)) as u32)
 }
@@ -211,6 +226,22 @@ mod tests {
         for cut in 0..page.len() {
             assert!(Page::parse(&page[..cut]).is_none());
         }
+    }
+
+    #[test]
+    fn the_size_that_a_header_claims_is_seen() {
+        let mut levels = Levels::default();
+        levels.push(true);
+        for value in [0, 10, 1000, 100_000_000] {
+            let start = page_start(&levels, value).unwrap();
+            let (_, _, size) = parse_start(&start).unwrap();
+            let claimed = claimed_bytes(&start).unwrap();
+            assert!(claimed >= value as u64 && claimed as usize <= size, "{value}: {claimed}");
+        }
+        assert_eq!(
+            (claimed_bytes(&[]), claimed_bytes(&[0x15]), claimed_bytes(&[0x25, 0, 0x15, 2])),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //! ```
 //!
 //! Nothing is listed: the entries after a checkpoint are asked for until one is missing, so an open costs
-//! the same however long the log is. What is unusual about a log (checkpoints in parts, none where one is
-//! expected, damage, actions nobody has heard of) is left to delta-rs, which knows the protocol's corner cases.
+//! the same however long the log is. Where that leads nowhere (the hint is gone or wrong, a checkpoint is damaged,
+//! an entry is missing) the log is listed. Only what Lacus never writes itself (checkpoints in parts, actions nobody
+//! has heard of) is left to delta-rs, which knows the protocol's corner cases; the entries are verified all the same,
+//! since delta-rs takes an empty one for an empty commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use serde_json::Value as Json;
 
 use crate::deletion::Descriptor;
 use crate::error::TableError;
-use crate::log::{Action, Add, Foreign, LogState, entry_path, is_table, parse_entry};
+use crate::log::{Action, Add, Foreign, LogState, entry_path, missing_entry, parse_entry, read_known_entry};
 use crate::log_checkpoint::{self, CHECKPOINT_EVERY, LAST_CHECKPOINT, LastCheckpoint, checkpoint_path};
 
 /// Entries asked for at first, before it is known whether there are any. After a batch more the next log
@@ -40,23 +42,180 @@ pub(crate) async fn replay(store: &Store, version: Option<u64>) -> Result<LogSta
     let trouble = match without_listing(store, version).await {
         Ok(Some(state)) => return Ok(state),
         Ok(None) => None,
-        Err(error) => Some(error),
+        Err(error @ TableError::Corrupt { .. }) => Some(error),
+        Err(error) => return Err(error),
     };
-    if !is_table(store).await? {
+    let listing = Listing::of(store).await?;
+    if listing.is_empty() {
         return Err(TableError::NotADataset { url: store.text().to_owned(), found: "there is no Delta log" });
     }
-    match (by_the_book(store, version).await, trouble) {
+    match (listed(store, &listing, version).await, trouble) {
         (Ok(state), trouble) => {
             if let Some(error) = trouble {
                 tracing::warn!(%error, "the log had to be listed");
             }
             Ok(state)
         }
+        // The same damage was in the way both times.
+        (Err(TableError::Corrupt { path, what }), Some(TableError::Corrupt { path: other, .. }))
+            if path == other =>
+        {
+            Err(TableError::corrupt(path, what))
+        }
         (Err(error), Some(TableError::Corrupt { path, what })) => {
             Err(TableError::corrupt(path, format!("{what}; listing the log did not help: {error}")))
         }
         (Err(error), _) => Err(error),
     }
+}
+
+/// What a listing shows of a log: versions, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    entries: Vec<u64>,
+    /// Checkpoints in one file of the classic kind.
+    checkpoints: Vec<u64>,
+    /// Checkpoints in parts, or of the second kind.
+    others: Vec<u64>,
+}
+
+impl Listing {
+    pub(crate) async fn of(store: &Store) -> Result<Listing, TableError> {
+        let mut listing = Listing::default();
+        for name in store.names("_delta_log").await? {
+            let Some((digits, rest)) = name.split_once('.').filter(|(digits, _)| digits.len() == 20) else {
+                continue;
+            };
+            let Ok(version) = digits.parse::<u64>() else { continue };
+            match rest {
+                "json" => listing.entries.push(version),
+                "checkpoint.parquet" => listing.checkpoints.push(version),
+                other if other.starts_with("checkpoint.") => listing.others.push(version),
+                _ => {}
+            }
+        }
+        listing.entries.sort_unstable();
+        listing.checkpoints.sort_unstable();
+        listing.others.sort_unstable();
+        Ok(listing)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.newest().is_none()
+    }
+
+    /// The versions that have an entry.
+    pub(crate) fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    pub(crate) fn newest_checkpoint(&self) -> Option<u64> {
+        self.checkpoints.last().max(self.others.last()).copied()
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        [&self.entries, &self.checkpoints, &self.others].into_iter().filter_map(|v| v.first()).min().copied()
+    }
+
+    fn newest(&self) -> Option<u64> {
+        [&self.entries, &self.checkpoints, &self.others].into_iter().filter_map(|v| v.last()).max().copied()
+    }
+
+    /// The highest version after `start` and up to `end` that has no entry.
+    fn gap(&self, start: Option<u64>, end: u64) -> Option<u64> {
+        let first = start.map_or(0, |start| start + 1);
+        let mut next = end;
+        for entry in self.entries.iter().rev().skip_while(|entry| **entry > end) {
+            if *entry < first || *entry != next {
+                break;
+            }
+            match next.checked_sub(1) {
+                Some(before) => next = before,
+                None => return None,
+            }
+        }
+        (next >= first).then_some(next)
+    }
+}
+
+/// The state of a table from the newest sound checkpoint that a listing shows and every entry after it.
+async fn listed(store: &Store, listing: &Listing, version: Option<u64>) -> Result<LogState, TableError> {
+    let newest = listing.newest().unwrap_or_default();
+    let end = version.unwrap_or(newest);
+    // A fork's log begins where it was made, and stock clean-ups take old entries away.
+    if end > newest || listing.oldest().is_some_and(|oldest| end < oldest) {
+        return Err(TableError::NoSuchVersion { wanted: end.to_string(), newest });
+    }
+    let last = LastCheckpoint::read(store).await?;
+    let classic = listing.checkpoints.iter().rev().filter(|start| **start <= end).map(|start| Some(*start));
+    let other = listing.others.iter().rev().find(|start| **start <= end).copied();
+    let mut damage = None;
+    for start in classic.chain([None]) {
+        if other.is_some() && start < other {
+            break;
+        }
+        if let Some(missing) = listing.gap(start, end) {
+            // A listing takes time, and may miss what came meanwhile.
+            let error = match store.exists(&entry_path(missing)).await? {
+                true => TableError::Log {
+                    kind: lacus_tensor::ErrorKind::Unavailable,
+                    what: format!("log entry {missing} was written this moment; try again"),
+                },
+                false => missing_entry(store, missing),
+            };
+            damage.get_or_insert(error);
+            break;
+        }
+        let known = last.as_ref().filter(|last| start == Some(last.version));
+        match fold(store, start, known, end).await {
+            Ok(Some(state)) => return Ok(state),
+            Ok(None) => break,
+            // An older one needs the same entries, and more.
+            Err(error @ TableError::Corrupt { .. }) if start.is_some() && !is_of_entry(&error) => {
+                tracing::warn!(%error, "a log checkpoint is passed over");
+                damage.get_or_insert(error);
+            }
+            Err(error) => return Err(damage.unwrap_or(error)),
+        }
+    }
+    if let Some(error) = damage {
+        return Err(error);
+    }
+    // Whatever it is that delta-rs makes of the log, no entry of it is read that is not sound.
+    let after = listing.checkpoints.iter().chain(&listing.others).filter(|start| **start <= end).max();
+    if let Some(missing) = listing.gap(after.copied(), end) {
+        return Err(missing_entry(store, missing));
+    }
+    let mut entries = futures::stream::iter(after.map_or(0, |after| after + 1)..=end)
+        .map(|version| read_known_entry(store, version))
+        .buffered(BATCH as usize);
+    while entries.try_next().await?.is_some() {}
+    by_the_book(store, version).await
+}
+
+/// Whether an error is one of an entry, and not of a checkpoint.
+fn is_of_entry(error: &TableError) -> bool {
+    matches!(error, TableError::Corrupt { path, .. } if path.ends_with(".json"))
+}
+
+/// The state at version `end` from a checkpoint (or the beginning) and the entries after it, all of which are there; none
+/// if the checkpoint is gone or the log says more than Lacus knows.
+async fn fold(
+    store: &Store,
+    start: Option<u64>,
+    last: Option<&LastCheckpoint>,
+    end: u64,
+) -> Result<Option<LogState>, TableError> {
+    let Some(actions) = checkpoint(store, start, last).await? else { return Ok(None) };
+    let mut folded = Folded::default();
+    folded.apply(actions);
+    let mut entries = futures::stream::iter(start.map_or(0, |start| start + 1)..=end)
+        .map(|version| read_known_entry(store, version))
+        .buffered(BATCH as usize);
+    while let Some(actions) = entries.try_next().await? {
+        folded.apply(actions);
+    }
+    Ok(folded.state(end))
 }
 
 /// The state of a table from a checkpoint where one is expected and the entries after it; none if the log
@@ -91,7 +250,7 @@ pub(crate) async fn without_listing(
         let mut folded = Folded::default();
         folded.apply(checkpoint);
         for (version, bytes) in (first..).zip(&entries) {
-            folded.apply(parse_entry(version, bytes)?);
+            folded.apply(parse_entry(store, version, bytes)?);
         }
         let version = (first + entries.len() as u64).checked_sub(1);
         if let Some(state) = version.and_then(|version| folded.state(version)) {
@@ -165,41 +324,18 @@ async fn entries(store: &Store, first: u64, last: Option<u64>) -> Result<Option<
 /// The newest state of a table from the oldest that its log still says: every entry is read, log checkpoints only where the
 /// log begins with one. None if no beginning leads to the newest entry.
 pub(crate) async fn from_the_beginning(store: &Store) -> Result<Option<LogState>, TableError> {
-    let names = store.names("_delta_log").await?;
-    let numbered = |suffix: &str| {
-        let mut found: Vec<u64> =
-            names.iter().filter_map(|name| name.strip_suffix(suffix)?.parse().ok()).collect();
-        found.sort_unstable();
-        found
-    };
-    let (listed, checkpoints) = (numbered(".json"), numbered(".checkpoint.parquet"));
-    let begins = listed.first() == Some(&0);
+    let listing = Listing::of(store).await?;
+    let Some(end) = listing.newest() else { return Ok(None) };
     let last = LastCheckpoint::read(store).await?;
-    for start in begins.then_some(None).into_iter().chain(checkpoints.into_iter().map(Some)) {
-        let first = start.map_or(0, |start| start + 1);
-        let after: Vec<u64> = listed.iter().copied().filter(|version| *version >= first).collect();
-        if after.iter().copied().ne(first..first + after.len() as u64) {
+    for start in std::iter::once(None).chain(listing.checkpoints.iter().copied().map(Some)) {
+        if listing.gap(start, end).is_some() {
             continue;
         }
         let known = last.as_ref().filter(|last| start == Some(last.version));
-        let actions = match checkpoint(store, start, known).await {
-            Ok(Some(actions)) => actions,
-            Ok(None) | Err(TableError::Corrupt { .. }) => continue,
-            Err(error) => return Err(error),
-        };
-        let mut folded = Folded::default();
-        folded.apply(actions);
-        let mut entries =
-            futures::stream::iter(&after).map(|version| entry(store, *version)).buffered(BATCH as usize);
-        let mut version = start;
-        while let Some(bytes) = entries.try_next().await? {
-            let next = version.map_or(0, |version| version + 1);
-            let Some(bytes) = bytes else { return Ok(None) };
-            folded.apply(parse_entry(next, &bytes)?);
-            version = Some(next);
-        }
-        if let Some(state) = version.and_then(|version| folded.state(version)) {
-            return Ok(Some(state));
+        match fold(store, start, known, end).await {
+            Ok(None) => continue,
+            Err(error @ TableError::Corrupt { .. }) if start.is_some() && !is_of_entry(&error) => continue,
+            found => return found,
         }
     }
     Ok(None)
@@ -302,7 +438,7 @@ pub(crate) async fn by_the_book(store: &Store, version: Option<u64>) -> Result<L
             modification_time: add.modification_time,
             data_change: add.data_change,
             stats: add.stats,
-            tags: add.tags,
+            tags: add.tags.map(|tags| tags.into_iter().collect()),
             deletion_vector: descriptor,
         });
     }

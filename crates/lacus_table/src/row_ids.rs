@@ -1,8 +1,8 @@
 //! Reserves ids for new rows: no id is ever given out twice, whoever asks.
 //!
 //! ```text
-//! _lacus/rows/00000000000000000000   "1024"     ids 0 to 1023 are taken
-//! _lacus/rows/00000000000000001024   "50000"    ids 1024 to 51023 are taken
+//! _lacus/rows/00000000000000000000   "crc32c:… 1024"     ids 0 to 1023 are taken
+//! _lacus/rows/00000000000000001024   "crc32c:… 50000"    ids 1024 to 51023 are taken
 //! ```
 //!
 //! Whoever creates the object named after the first free id owns as many ids as it says. The newest one
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use lacus_io::{Store, World};
 
 use crate::error::TableError;
+use crate::seal::{parse_number, sealed_number};
 
 const PREFIX: &str = "_lacus/rows/";
 
@@ -91,15 +92,14 @@ async fn reserve(
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => return Err(e.into()),
             };
-            // One that a power cut left empty may have taken any number of ids.
-            let length = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok());
-            first = start.checked_add(length.unwrap_or(UNREADABLE)).ok_or_else(none_left)?;
+            // One that a power cut left empty, or that is damaged, may have taken any number of ids.
+            first = start.checked_add(parse_number(&text).unwrap_or(UNREADABLE)).ok_or_else(none_left)?;
         }
         // A dataset whose reservations were lost goes on above the ids it has.
         let first = first.max(least);
         let end = first.checked_add(count).filter(|end| *end <= i64::MAX as u64).ok_or_else(none_left)?;
         let path = format!("{PREFIX}{first:020}");
-        match store.put_new(&path, Bytes::from(count.to_string())).await {
+        match store.put_new(&path, Bytes::from(sealed_number(count))).await {
             Ok(()) => {}
             Err(e) if e.is_already_exists() => {
                 world.back_off(attempt.min(16)).await;
@@ -129,8 +129,7 @@ pub async fn reserved_until(home: &Store) -> Result<u64, TableError> {
             Err(e) if e.is_not_found() => continue,
             Err(e) => return Err(e.into()),
         };
-        let length = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok());
-        return Ok(start.saturating_add(length.unwrap_or(UNREADABLE)));
+        return Ok(start.saturating_add(parse_number(&text).unwrap_or(UNREADABLE)));
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use lacus_io::Store;
 use roaring::RoaringTreemap;
 
+use crate::cells::read_verified;
 use crate::error::TableError;
 use crate::form::Form;
 use crate::held::extend_run;
 use crate::schema::{ROW_AXIS, column};
-use crate::snapshot::{FileEntry, HeaderRow, Held, Snapshot, TensorState};
+use crate::snapshot::{FileEntry, FileKind, HeaderRow, Held, Snapshot, TensorState};
 use crate::tensor_index::{Cache, Shared, long_column};
 
 /// Rows of one file with consecutive ids, all alive.
@@ -239,12 +240,14 @@ fn cut_alike(segments: Vec<Segment>) -> Vec<Segment> {
     alike
 }
 
-/// The live rows of one tensor in one file, with their ids.
+/// The live rows of one tensor in one file, with their ids. `value` is the column that holds its samples in cell files: their
+/// checksums are of ids and samples together.
 pub(crate) async fn live_pieces(
     store: &Store,
     cache: &Cache,
     entry: &FileEntry,
     held: &Held,
+    value: Option<&str>,
 ) -> Result<Vec<Piece>, TableError> {
     let deleted = cache.deleted(store, entry).await?;
     if !held.ids.is_empty() {
@@ -254,7 +257,11 @@ pub(crate) async fn live_pieces(
     if held.rows.iter().any(|&(first, count)| first.saturating_add(count) > file.rows()) {
         return Err(TableError::corrupt(entry.path(), "the file has fewer rows than its tags say"));
     }
-    let batch = file.columns(store, &held.rows, &[column::ROW]).await?;
+    let batch = match entry.tags.kind {
+        FileKind::Cells => read_verified(store, &file, &[column::ROW], value, &held.rows).await?,
+        // In a chunk file ids are part of the tail, which has a checksum.
+        FileKind::Chunks | FileKind::Foreign => file.columns(store, &held.rows, &[column::ROW]).await?,
+    };
     let ids = long_column(&batch, column::ROW)
         .ok_or_else(|| TableError::corrupt(entry.path(), "rows of a column have no ids"))?;
     let mut runs = Vec::new();
@@ -272,10 +279,15 @@ pub(crate) async fn build_column(
     state: &TensorState,
     name: &str,
 ) -> Result<ColumnIndex, TableError> {
+    cache.prove_all(store, &state.files).await?;
+    let value = match name {
+        ROW_AXIS => None,
+        _ => Some(Form::of(&state.header)?.name()),
+    };
     let mut segments = Vec::new();
     for (number, entry) in (0..).zip(&state.files) {
         let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
-        let pieces = live_pieces(store, cache, entry, held).await?;
+        let pieces = live_pieces(store, cache, entry, held, value).await?;
         segments.extend(with_tiles_apart(pieces).into_iter().map(|(first_row, first_id, count)| Segment {
             first_id,
             count,
@@ -370,10 +382,11 @@ impl RowCache {
         {
             return Ok(axis);
         }
+        self.base.prove_all(store, &state.files).await?;
         let mut runs = Vec::new();
         for entry in &state.files {
             let Some(held) = entry.held(ROW_AXIS) else { continue };
-            let pieces = live_pieces(store, &self.base, entry, held).await?;
+            let pieces = live_pieces(store, &self.base, entry, held, None).await?;
             runs.extend(with_sequences(held, pieces));
         }
         // Where another tool lost the order of some rows, that of all is their ids'.

@@ -86,7 +86,8 @@ pub(crate) async fn scan(store: &Store, add: Add) -> Result<FileEntry, TableErro
     Ok(entry)
 }
 
-fn header_row(batch: &RecordBatch, row: usize) -> Option<HeaderRow> {
+/// The header row at `row` of a batch, as tags say it.
+pub(crate) fn header_row(batch: &RecordBatch, row: usize) -> Option<HeaderRow> {
     let text = |name: &str| -> Option<String> {
         let array = batch.column_by_name(name)?.as_string_opt::<i32>()?;
         array.is_valid(row).then(|| array.value(row).to_owned())

@@ -4,11 +4,10 @@
 //! The tags are a cache of the file's own rows: where they are missing, because another tool rewrote
 //! the file, they are made anew by reading it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_layout::Header;
-use lacus_layout::LayoutError;
+use lacus_layout::{Header, LayoutError, crc32c};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -19,6 +18,10 @@ use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY};
 
 /// The tag that carries [`FileTags`].
 pub(crate) const TAG: &str = "lacus";
+
+/// The tag that carries the CRC-32C of the text of the other, in hex. Tags that have it are believed; older ones are
+/// compared with the file's rows before they are used, see `tag_check`.
+pub(crate) const TAG_CRC: &str = "lacus.crc";
 
 /// What kind of rows a file holds, which decides how it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -202,6 +205,13 @@ impl FileEntry {
     pub(crate) fn held(&self, name: &str) -> Option<&Held> {
         self.tags.tensors.iter().find(|h| h.name == name)
     }
+
+    /// Whether nothing vouches for the tags: they came from a log and have no checksum.
+    pub(crate) fn has_unproven_tags(&self) -> bool {
+        let tags = self.add.tags.as_ref();
+        self.tags.kind != FileKind::Foreign
+            && tags.is_some_and(|tags| tags.contains_key(TAG) && !tags.contains_key(TAG_CRC))
+    }
 }
 
 /// A tensor of the catalogue.
@@ -259,7 +269,10 @@ impl Snapshot {
         snapshot.set_metadata(&state.metadata)?;
         let mut adds = state.adds;
         adds.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-        let untagged = adds.into_iter().filter_map(|add| snapshot.add(add)).collect();
+        let mut untagged = Vec::new();
+        for add in adds {
+            untagged.extend(snapshot.add(add)?);
+        }
         Ok((snapshot, untagged))
     }
 
@@ -319,17 +332,24 @@ impl Snapshot {
     }
 
     /// Adds a file, or gives it back when it carries no tags.
-    fn add(&mut self, add: Add) -> Option<Add> {
-        let tag = add.tags.as_ref().and_then(|t| t.get(TAG)).and_then(|t| t.as_deref());
+    fn add(&mut self, add: Add) -> Result<Option<Add>, TableError> {
+        let tag = |name: &str| add.tags.as_ref().and_then(|t| t.get(name)).and_then(|t| t.as_deref());
+        let text = tag(TAG);
+        if let (Some(text), Some(crc)) = (text, tag(TAG_CRC))
+            && crc != tag_crc(text)
+        {
+            let what = "what the log says of this file (its tag \"lacus\") does not have its checksum";
+            return Err(TableError::corrupt(&add.path, what));
+        }
         let deleted = add.deletion_vector.as_ref().map_or(0, |dv| u64::try_from(dv.cardinality).unwrap_or(0));
-        let tags = tag.and_then(|t| serde_json::from_str::<FileTags>(t).ok());
+        let tags = text.and_then(|t| serde_json::from_str::<FileTags>(t).ok());
         let rows = row_count(add.stats.as_deref());
         match tags.filter(|tags| tags.deleted == deleted && tags.are_sane(rows)) {
             Some(tags) => {
                 self.insert(FileEntry { add, tags });
-                None
+                Ok(None)
             }
-            None => Some(add),
+            None => Ok(Some(add)),
         }
     }
 
@@ -379,7 +399,7 @@ impl Snapshot {
         let mut untagged = Vec::new();
         for action in actions {
             if let Action::Add(add) = action {
-                untagged.extend(self.add(add.clone()));
+                untagged.extend(self.add(add.clone())?);
             }
         }
         self.version = version;
@@ -485,7 +505,12 @@ fn edit_distance(a: &str, b: &str) -> usize {
 }
 
 /// The tags of an `add` action.
-pub(crate) fn render_tags(tags: &FileTags) -> HashMap<String, Option<String>> {
+pub(crate) fn render_tags(tags: &FileTags) -> BTreeMap<String, Option<String>> {
     let text = serde_json::to_string(tags).unwrap_or_default();
-    HashMap::from([(TAG.to_owned(), Some(text))])
+    let crc = tag_crc(&text);
+    BTreeMap::from([(TAG.to_owned(), Some(text)), (TAG_CRC.to_owned(), Some(crc))])
+}
+
+fn tag_crc(text: &str) -> String {
+    format!("{:08x}", crc32c(text.as_bytes()))
 }

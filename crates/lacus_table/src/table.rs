@@ -19,7 +19,7 @@ use crate::beginning::beginning;
 use crate::commit::{Committer, Staged, follow, scan_untagged};
 use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
-use crate::log::{Action, Foreign, LogState, entry_path, is_table, parse_entry, render_entry};
+use crate::log::{Action, Foreign, LogState, entry_path, is_table, read_entry, render_entry};
 use crate::read::{Read, read, read_dense};
 use crate::read_rows::SampleCache;
 use crate::replay::replay;
@@ -310,12 +310,8 @@ impl Table {
         }
         loop {
             let version = self.snapshot.version + 1;
-            let bytes = match self.store.read_all(&entry_path(version)).await {
-                Ok(bytes) => bytes,
-                Err(e) if e.is_not_found() => break,
-                Err(e) => return Err(e.into()),
-            };
-            follow(&self.store, &mut self.snapshot, version, &parse_entry(version, &bytes)?).await?;
+            let Some(actions) = read_entry(&self.store, version).await? else { break };
+            follow(&self.store, &mut self.snapshot, version, &actions).await?;
         }
         self.trim();
         Ok(self.version())

@@ -15,7 +15,8 @@ use crate::deletion::{self, Descriptor};
 use crate::error::TableError;
 use crate::file_index::FileIndex;
 use crate::schema::{column, coordinate};
-use crate::snapshot::{FileEntry, FileKind, Snapshot, TensorState};
+use crate::snapshot::{FileEntry, FileKind, Snapshot, TAG, TensorState};
+use crate::tag_check::check_tags;
 
 /// A chunk row: its file (by number), its row there, how to read it.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +78,20 @@ type Versioned = (TensorState, Arc<TensorIndex>);
 #[derive(Debug)]
 pub(crate) struct Cache {
     files: Shared<(String, FileKind), Arc<FileIndex>>,
+    /// Tags without a checksum that agree with the rows of their file.
+    proven: Shared<(String, Option<String>), ()>,
     deletions: Shared<Descriptor, Arc<RoaringTreemap>>,
     tensors: Shared<String, Versioned>,
 }
 
 impl Cache {
     pub(crate) fn new() -> Self {
-        Cache { files: Shared::new(), deletions: Shared::new(), tensors: Shared::new() }
+        Cache {
+            files: Shared::new(),
+            proven: Shared::new(),
+            deletions: Shared::new(),
+            tensors: Shared::new(),
+        }
     }
 
     /// A cache with what is known of files, and nothing of tensors, for states that are nobody's version.
@@ -94,6 +102,7 @@ impl Cache {
     /// Forgets what a newer snapshot no longer holds.
     pub(crate) fn trim(&self, snapshot: &Snapshot) {
         self.files.retain(|(path, _)| snapshot.files.contains_key(path));
+        self.proven.retain(|(path, _)| snapshot.files.contains_key(path));
         self.tensors.retain(|name| snapshot.tensor(name).is_some());
         let live: std::collections::HashSet<&Descriptor> =
             snapshot.files.values().filter_map(|f| f.deletions()).collect();
@@ -102,12 +111,44 @@ impl Cache {
 
     pub(crate) async fn file(&self, store: &Store, entry: &FileEntry) -> Result<Arc<FileIndex>, TableError> {
         let key = (entry.path().to_owned(), entry.tags.kind);
-        if let Some(index) = self.files.get(&key) {
-            return Ok(index);
+        let index = match self.files.get(&key) {
+            Some(index) => index,
+            None => {
+                let index = Arc::new(FileIndex::load(store, entry).await?);
+                self.files.put(key, Arc::clone(&index));
+                index
+            }
+        };
+        if entry.has_unproven_tags() {
+            self.prove(store, entry, &index).await?;
         }
-        let index = Arc::new(FileIndex::load(store, entry).await?);
-        self.files.put(key, Arc::clone(&index));
         Ok(index)
+    }
+
+    /// Compares tags that have no checksum with the rows of their file, once.
+    async fn prove(&self, store: &Store, entry: &FileEntry, index: &FileIndex) -> Result<(), TableError> {
+        let text = entry.add.tags.as_ref().and_then(|tags| tags.get(TAG)).cloned().flatten();
+        let key = (entry.path().to_owned(), text);
+        if self.proven.get(&key).is_none() {
+            let deleted = self.deleted(store, entry).await?;
+            check_tags(store, entry, index, deleted.as_deref()).await?;
+            self.proven.put(key, ());
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the tags of these files can be believed.
+    pub(crate) async fn prove_all(
+        &self,
+        store: &Store,
+        entries: &[Arc<FileEntry>],
+    ) -> Result<(), TableError> {
+        for entry in entries {
+            if entry.has_unproven_tags() {
+                self.file(store, entry).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The rows of a file that no longer count.
@@ -167,6 +208,7 @@ impl Cache {
         name: &str,
         known: Option<&Versioned>,
     ) -> Result<TensorIndex, TableError> {
+        self.prove_all(store, &state.files).await?;
         let mut known = known.filter(|(known, _)| Arc::ptr_eq(&known.header, &state.header)).map(known_rows);
         let header = state.header.parse().map_err(TableError::of_tensor(name))?;
         let is_cells = matches!(header.layout, lacus_layout::Layout::Coordinates);
@@ -183,7 +225,7 @@ impl Cache {
         for entry in &state.files {
             let Some(held) = entry.held(name).filter(|h| !h.rows.is_empty()) else { continue };
             let number = u32::try_from(index.files.len()).unwrap_or(u32::MAX);
-            if let Some((file, old)) = known.as_mut().and_then(|known| known.remove(&Arc::as_ptr(entry))) {
+            if let Some((file, old)) = known.as_mut().and_then(|known| known.remove(&address(entry))) {
                 rows.extend(old.into_iter().map(|(coords, place)| (coords, Place { file: number, ..place })));
                 index.files.push(file);
                 continue;
@@ -219,11 +261,16 @@ impl Cache {
     }
 }
 
+/// What tells an entry from all others while it is held: a number, as pointers must stay on their thread.
+fn address(entry: &Arc<FileEntry>) -> usize {
+    Arc::as_ptr(entry) as usize
+}
+
 /// Chunk rows of a file.
 type FileRows = (Arc<FileIndex>, Vec<(Coords, Place)>);
 
 /// The chunk rows of an index, by file.
-fn known_rows((state, index): &Versioned) -> HashMap<*const FileEntry, FileRows> {
+fn known_rows((state, index): &Versioned) -> HashMap<usize, FileRows> {
     if !index.cells.is_empty() {
         return HashMap::new();
     }
@@ -234,7 +281,7 @@ fn known_rows((state, index): &Versioned) -> HashMap<*const FileEntry, FileRows>
     // Files are numbered in the order of those that have rows.
     let holders = state.files.iter().filter(|e| e.held(&index.name).is_some_and(|h| !h.rows.is_empty()));
     let found = holders.zip(index.files.iter().zip(rows));
-    found.map(|(entry, (file, rows))| (Arc::as_ptr(entry), (Arc::clone(file), rows))).collect()
+    found.map(|(entry, (file, rows))| (address(entry), (Arc::clone(file), rows))).collect()
 }
 
 /// The parts of `runs` that are not deleted.

@@ -14,17 +14,19 @@ pub(crate) async fn run(context: &Context, args: CheckArgs) -> Result<(), Failur
     let bar = context.output.bar("check");
     let report = place.timeline.check(args.repair, &context.write_options(false, &bar)).await?;
     drop(bar);
-    context.output.result(|| as_json(&report, args.repair), || as_text(&report, args.repair))?;
-    let left = report.damage.len() + if args.repair { 0 } else { report.repaired.len() };
-    match (left, args.repair || report.repaired.is_empty()) {
-        (0, _) => Ok(()),
-        (found, true) => Err(Failure::new(ErrorKind::Corrupt, format!("{} found", count(found, "problem")))),
-        (found, false) => Err(Failure::new(ErrorKind::Corrupt, format!("{} found", count(found, "problem")))
-            .hint(format!("--repair puts {} of them right", report.repaired.len()))),
+    context.output.result(|| as_json(&report, args.repair), || as_text(&report))?;
+    if report.is_healthy() {
+        return Ok(());
     }
+    let found = report.damage.len() + report.repairable.len();
+    let failure = Failure::new(ErrorKind::Corrupt, format!("{} found", count(found, "problem")));
+    Err(match report.repairable.len() {
+        0 => failure,
+        some => failure.hint(format!("--repair puts {some} of them right")),
+    })
 }
 
-fn as_text(report: &CheckReport, repair: bool) -> String {
+fn as_text(report: &CheckReport) -> String {
     let seen = [
         count(report.branches, "branch").replace("branchs", "branches"),
         count(report.tags, "tag"),
@@ -35,16 +37,12 @@ fn as_text(report: &CheckReport, repair: bool) -> String {
         ("verified", format!("{} against their checksums", size(report.verified_bytes))),
     ];
     let told = |found: &Finding| format!("{}: {}", found.what, found.problem);
-    let word = if repair { "repaired" } else { "repairable" };
-    lines.extend(report.repaired.iter().map(|found| (word, told(found))));
+    lines.extend(report.repaired.iter().map(|found| ("repaired", told(found))));
+    lines.extend(report.repairable.iter().map(|found| ("repairable", told(found))));
     lines.extend(report.notes.iter().map(|found| ("note", told(found))));
     lines.extend(report.damage.iter().map(|found| ("damage", told(found))));
-    lines.push(("result", if is_healthy(report, repair) { "healthy" } else { "damaged" }.to_owned()));
+    lines.push(("result", if report.is_healthy() { "healthy" } else { "damaged" }.to_owned()));
     facts(&lines)
-}
-
-fn is_healthy(report: &CheckReport, repair: bool) -> bool {
-    report.damage.is_empty() && (repair || report.repaired.is_empty())
 }
 
 fn as_json(report: &CheckReport, repair: bool) -> Json {
@@ -52,9 +50,10 @@ fn as_json(report: &CheckReport, repair: bool) -> Json {
         found.iter().map(|found| json!({"what": found.what, "problem": found.problem})).collect()
     };
     json!({
-        "healthy": is_healthy(report, repair), "repair": repair,
+        "healthy": report.is_healthy(), "repair": repair,
         "branches": report.branches, "tags": report.tags, "commits": report.commits,
         "verified_bytes": report.verified_bytes,
-        "damage": all(&report.damage), "repaired": all(&report.repaired), "notes": all(&report.notes),
+        "damage": all(&report.damage), "repairable": all(&report.repairable),
+        "repaired": all(&report.repaired), "notes": all(&report.notes),
     })
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use lacus_io::{Store, blocking};
+use lacus_table::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
@@ -115,9 +116,13 @@ async fn list_below(store: &Store, prefix: &str) -> Result<Marks, HistoryError> 
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let mark: Mark = serde_json::from_slice(&bytes).map_err(|e| {
-            HistoryError::corrupt(&path, format!("a mark of expired versions is damaged: {e}"))
-        })?;
+        let damaged = |what: String| {
+            HistoryError::corrupt(&path, format!("a mark of expired versions is damaged: {what}"))
+        };
+        if look_at_seal(&bytes) == Seal::Broken {
+            return Err(damaged("it does not have its checksum".to_owned()));
+        }
+        let mark: Mark = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         Ok::<_, HistoryError>(Some((directory, number, mark)))
     });
     let mut marks = Marks::default();
@@ -133,7 +138,9 @@ async fn list_below(store: &Store, prefix: &str) -> Result<Marks, HistoryError> 
 /// Puts a mark, and makes it safe against power loss.
 pub(crate) async fn put(store: &Store, directory: &str, mark: &Mark) -> Result<(), HistoryError> {
     let fault = |e: serde_json::Error| HistoryError::Fault { what: format!("a mark as JSON: {e}") };
-    let bytes = Bytes::from(serde_json::to_vec(mark).map_err(fault)?);
+    let mut stored = serde_json::to_value(mark).map_err(fault)?;
+    stored[SEAL_KEY] = BLANK_SEAL.into();
+    let bytes = Bytes::from(seal(stored.to_string().into_bytes()));
     let found = match store.list(&folder(directory)).await {
         Ok(found) => found,
         Err(e) if e.is_not_found() => Vec::new(),

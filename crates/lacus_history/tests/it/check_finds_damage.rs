@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lacus_history::{CheckReport, Timeline};
 use lacus_io::{Store, World};
-use lacus_table::{ColumnHeader, ColumnValues, ColumnWrite, Form, RowChange, Scalars, Table};
+use lacus_table::{ColumnHeader, ColumnValues, ColumnWrite, Finding, Form, RowChange, Scalars, Table};
 use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -37,6 +37,16 @@ impl Dataset {
         self.objects.put(&Path::from(format!("ds/{path}")), bytes.into()).await.unwrap();
     }
 
+    /// Every object with its bytes.
+    async fn objects(&self) -> Vec<(String, Vec<u8>)> {
+        let mut found = Vec::new();
+        for path in paths(&self.home).await {
+            let bytes = self.home.read_all(&path).await.unwrap().to_vec();
+            found.push((path, bytes));
+        }
+        found
+    }
+
     async fn find(&self, part: &str) -> String {
         let paths = paths(&self.home).await;
         paths.into_iter().rfind(|path| path.starts_with(part)).unwrap_or_else(|| panic!("{part}"))
@@ -57,17 +67,19 @@ impl Dataset {
 
     /// It can be repaired, and is then whole.
     async fn assert_repaired(&self, what: &str, problem: &str) {
-        let seen = self.check(false).await;
-        let found = |r: &CheckReport| {
-            r.damage.is_empty()
-                && r.repaired.iter().any(|f| f.what.contains(what) && f.problem.contains(problem))
+        let is_among = |findings: &[Finding]| {
+            findings.iter().any(|f| f.what.contains(what) && f.problem.contains(problem))
         };
-        assert!(found(&seen), "{what}: {problem}: {seen:?}");
-        assert!(found(&self.check(false).await), "a check without repair changes nothing");
+        let before = self.objects().await;
+        let seen = self.check(false).await;
+        let could = |r: &CheckReport| r.damage.is_empty() && r.repaired.is_empty() && is_among(&r.repairable);
+        assert!(could(&seen), "{what}: {problem}: {seen:?}");
+        assert!(before == self.objects().await, "a check without repair changes nothing");
         let done = self.check(true).await;
-        assert!(found(&done), "{what}: {problem}: {done:?}");
+        let did = done.damage.is_empty() && done.repairable.is_empty() && is_among(&done.repaired);
+        assert!(did, "{what}: {problem}: {done:?}");
         let after = self.check(false).await;
-        assert_eq!((after.damage, after.repaired), (vec![], vec![]), "{what}");
+        assert!(after.is_healthy() && after.repaired.is_empty(), "{what}: {after:?}");
     }
 }
 
@@ -76,7 +88,7 @@ async fn a_sound_dataset_is_sound() {
     let dataset = Dataset::new().await;
     let report = dataset.check(true).await;
     assert_eq!((report.branches, report.tags, report.commits), (2, 1, 3));
-    assert_eq!((&report.damage[..], &report.repaired[..]), (&[][..], &[][..]));
+    assert!(report.is_healthy() && report.repaired.is_empty(), "{report:?}");
     // x of main, and x (which is shared), y, z of dev: two numbers each, stored once.
     assert!(report.verified_bytes > 0);
     assert_whole(&dataset.home).await;
@@ -157,6 +169,8 @@ async fn damaged_files_and_logs_are_named() {
     let dataset = Dataset::new().await;
     dataset.remove("_delta_log/00000000000000000003.json").await;
     dataset.assert_damage("branch \"main\"", "its log has versions 0 to 2").await;
+    let error = dataset.timeline.open("main", None).await.unwrap_err();
+    assert!(error.to_string().contains("its log ends with version 2"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,14 +193,13 @@ async fn log_checkpoints_are_made_anew() {
     let hint = "_branches/dev/_delta_log/_last_checkpoint";
     let dataset = Dataset::new().await;
     dataset.remove(hint).await;
-    // Without it a branch does not open, so that nothing else of it can be looked at before the repair.
-    assert!(!dataset.check(false).await.repaired.is_empty());
-    dataset.check(true).await;
+    dataset.assert_repaired(hint, "it is missing").await;
+    assert!(dataset.home.exists(hint).await.unwrap());
     assert_whole(&dataset.home).await;
 
     let dataset = Dataset::new().await;
     dataset.change(hint, |bytes| bytes.truncate(9)).await;
-    dataset.check(true).await;
+    dataset.assert_repaired(hint, "it is damaged").await;
     assert_whole(&dataset.home).await;
 
     // One of main, where every entry is there.
@@ -198,14 +211,47 @@ async fn log_checkpoints_are_made_anew() {
     commit(&dataset.timeline, "main", &mut main, "later").await;
     let path = "_delta_log/00000000000000000020.checkpoint.parquet";
     dataset.change(path, |bytes| bytes[40] ^= 1).await;
-    dataset.assert_repaired(path, "").await;
+    // What is in it may be sound, and only the hint says that it is another.
+    dataset.assert_repaired("_delta_log/", "").await;
     assert_whole(&dataset.home).await;
 
     // What a branch began with is said nowhere else.
     let dataset = Dataset::new().await;
     let path = "_branches/dev/_delta_log/00000000000000000001.checkpoint.parquet";
-    dataset.change(path, |bytes| bytes[40] ^= 1).await;
+    dataset.change(path, |bytes| bytes.truncate(bytes.len() / 2)).await;
     dataset.assert_damage("_branches/dev/_delta_log", "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_power_cut_left_empty_is_removed_if_it_was_never_safe() {
+    // A version of the draft.
+    let dataset = Dataset::new().await;
+    let mut main = dataset.timeline.open("main", None).await.unwrap().table;
+    put(&mut main, "x", &[4, 4]).await;
+    let path = format!("_delta_log/{:020}.json", main.version());
+    dataset.change(&path, |bytes| bytes.clear()).await;
+    let error = dataset.timeline.open("main", None).await.unwrap_err();
+    assert!(error.kind() == lacus_tensor::ErrorKind::Corrupt && error.to_string().contains(&path), "{error}");
+    dataset.assert_repaired("_delta_log", "log entry 4 is empty").await;
+    assert_whole(&dataset.home).await;
+
+    // The version of a commit: it was promised.
+    let dataset = Dataset::new().await;
+    dataset.change("_delta_log/00000000000000000003.json", |bytes| bytes.clear()).await;
+    dataset.assert_damage("branch \"main\"", "log entry 3 is empty").await;
+
+    // A move of a branch.
+    let dataset = Dataset::new().await;
+    let mut main = dataset.timeline.open("main", None).await.unwrap().table;
+    put(&mut main, "w", &[4, 4]).await;
+    commit(&dataset.timeline, "main", &mut main, "third").await;
+    let path = dataset.find("_lacus/branches/main/").await;
+    dataset.change(&path, |bytes| bytes.fill(0)).await;
+    assert!(dataset.timeline.open("main", None).await.unwrap_err().to_string().contains(&path));
+    dataset.assert_repaired("branch \"main\"", "empty object").await;
+    let status = dataset.timeline.status("main").await.unwrap();
+    assert_eq!((status.version, status.draft.len()), (4, 1), "the version is there, as a draft");
+    assert_whole(&dataset.home).await;
 }
 
 async fn with_rows(dataset: &Dataset) -> (Table, Vec<u64>) {
@@ -240,7 +286,7 @@ async fn samples_belong_to_rows() {
     let dataset = Dataset::new().await;
     let (mut main, ids) = with_rows(&dataset).await;
     let report = dataset.check(false).await;
-    assert_eq!((report.damage, report.repaired), (vec![], vec![]));
+    assert!(report.is_healthy(), "{report:?}");
     let strange = [ids[3] + 100];
     let change = RowChange { op: "UPDATE", writes: vec![labels(&strange)], ..Default::default() };
     main.change_rows(change, &options()).await.unwrap();

@@ -152,7 +152,7 @@ async fn commits_beyond_the_retention_lose_their_data() {
     }
     assert_eq!(now.log(&[ids[4]], 10).await.unwrap().len(), 5, "the history itself stays");
     let report = now.check(false, &options()).await.unwrap();
-    assert_eq!((report.damage, report.repaired), (vec![], vec![]));
+    assert!(report.is_healthy(), "{report:?}");
     let (id, theirs) = now.resolve_commit("main", "dev").await.unwrap();
     let mut main = now.open("main", None).await.unwrap().table;
     let merged = record("merged");

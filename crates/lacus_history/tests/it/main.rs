@@ -8,6 +8,7 @@ mod check_finds_damage;
 mod clean_up_follows_every_deletion;
 mod clean_up_takes_only_what_nobody_needs;
 mod crosswise_merges_settle_nothing;
+mod damage_is_never_data;
 mod datasets;
 mod faults_leave_before_or_after;
 mod histories_do_what_a_model_does;

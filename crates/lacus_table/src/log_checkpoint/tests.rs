@@ -163,7 +163,7 @@ async fn a_damaged_checkpoint_is_noticed() {
     store.remove(vec![entry_path(0)]).await.unwrap();
     let error = replay(&store, None).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.to_string().contains(&path) && error.to_string().contains("did not help"), "{error}");
+    assert!(error.to_string().contains(&path), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

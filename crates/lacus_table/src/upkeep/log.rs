@@ -1,10 +1,13 @@
-//! Does a log open as it should? `_last_checkpoint` and what it names are a summary of the log, and can be made anew.
+//! Does a log open as it should? `_last_checkpoint` and what it names are a summary of the log, and can be made anew. Entries
+//! say what nothing else says: the only ones that are ever removed are empty ones at the end.
 
 use lacus_io::Store;
 
+use crate::commit::noted_as_synced;
 use crate::error::TableError;
+use crate::log::{entry_path, is_blank};
 use crate::log_checkpoint::{self, LAST_CHECKPOINT, LastCheckpoint, checkpoint_path};
-use crate::replay::from_the_beginning;
+use crate::replay::{Listing, from_the_beginning};
 use crate::upkeep::Finding;
 
 /// What is wrong with the log checkpoint that opening begins with, if anything.
@@ -31,7 +34,10 @@ pub async fn check_log(store: &Store) -> Result<Option<Finding>, TableError> {
     }
     let path = checkpoint_path(last.version);
     match log_checkpoint::read(store, last.version, Some(&last)).await {
-        Ok(Some(_)) => Ok(None),
+        Ok(Some(_)) if log_checkpoint::is_described(store, &last).await? => Ok(None),
+        Ok(Some(_)) => {
+            finding(LAST_CHECKPOINT, format!("it does not describe the log checkpoint it names ({path})"))
+        }
         Ok(None) => finding(&path, "_last_checkpoint names it, and it is missing".to_owned()),
         Err(TableError::Corrupt { what, .. }) => finding(&path, what),
         Err(error) => Err(error),
@@ -59,6 +65,35 @@ pub async fn repair_log(store: &Store, dry_run: bool) -> Result<(), TableError> 
     // Who opens the version of a damaged checkpoint would read it.
     if let Some(version) = damaged {
         store.remove(vec![checkpoint_path(version)]).await?;
+    }
+    Ok(())
+}
+
+/// Versions at the end of a log whose entries are empty, newest first: what a power cut leaves of entries that had not reached the
+/// disk. None of them is `known` to be safe, or noted as such, and none has a log checkpoint: nobody was told that it would
+/// last, so that removing it loses nothing that was promised.
+pub async fn empty_tail(store: &Store, known: Option<u64>) -> Result<Vec<u64>, TableError> {
+    let listing = Listing::of(store).await?;
+    let checkpoint = listing.newest_checkpoint();
+    let safe = known.max(noted_as_synced(store).await).max(checkpoint);
+    let mut found = Vec::new();
+    for &version in listing.entries().iter().rev() {
+        let is_last = found.last().is_none_or(|last| version + 1 == *last);
+        if safe.is_some_and(|safe| version <= safe) || !is_last || version == 0 {
+            break;
+        }
+        if !is_blank(&store.read_all(&entry_path(version)).await?) {
+            break;
+        }
+        found.push(version);
+    }
+    Ok(found)
+}
+
+/// Removes what [`empty_tail`] found, the newest first.
+pub async fn remove_empty_tail(store: &Store, versions: &[u64]) -> Result<(), TableError> {
+    for version in versions {
+        store.remove(vec![entry_path(*version)]).await?;
     }
     Ok(())
 }

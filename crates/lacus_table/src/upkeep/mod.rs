@@ -7,4 +7,4 @@ mod log;
 
 pub use compact::CompactReport;
 pub use doctor::{DoctorReport, Finding};
-pub use log::{check_log, repair_log};
+pub use log::{check_log, empty_tail, remove_empty_tail, repair_log};

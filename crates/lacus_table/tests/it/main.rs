@@ -1,5 +1,6 @@
 //! The promises of a table, one file each.
 
+mod a_damaged_log_is_no_data;
 mod a_table_does_what_a_model_does;
 mod a_tensor_comes_back;
 mod arrays_come_piece_by_piece;
