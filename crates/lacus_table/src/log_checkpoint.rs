@@ -147,9 +147,9 @@ impl LastCheckpoint {
 
     /// Whether `bytes` can be the checkpoint that is meant.
     fn fits(&self, bytes: &[u8]) -> bool {
-        let crc = self.tags.as_ref().and_then(|tags| tags.get(CRC_TAG)?.as_deref()?.parse::<u32>().ok());
+        let crc = self.tags.as_ref().and_then(|tags| tags.get(CRC_TAG)?.as_deref());
         self.size_in_bytes.is_none_or(|size| size == bytes.len() as u64)
-            && crc.is_none_or(|crc| crc == crc32c(bytes))
+            && crc.is_none_or(|crc| crc == crc32c(bytes).to_string())
     }
 }
 

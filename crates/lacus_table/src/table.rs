@@ -25,7 +25,7 @@ use crate::read_rows::SampleCache;
 use crate::replay::replay;
 use crate::row_ids::RowIds;
 use crate::row_index::RowCache;
-use crate::schema::{metadata_action, protocol_action};
+use crate::schema::{DATASET_ROW, metadata_action, protocol_action};
 use crate::snapshot::Snapshot;
 use crate::stage::WriteOptions;
 use crate::table::transaction::Transaction;
@@ -188,7 +188,12 @@ impl Table {
         }
         let (mut snapshot, untagged) = Snapshot::new(state).map_err(explained)?;
         scan_untagged(&store, &mut snapshot, untagged).await?;
-        Ok(Table::over(store, world, snapshot, version.is_some()))
+        let table = Table::over(store, world, snapshot, version.is_some());
+        // The dataset's own metadata is in a tag alone, and handed out without any file being read.
+        if let Some(state) = table.snapshot.state(DATASET_ROW) {
+            table.cache.prove_all(&table.store, &state.files).await?;
+        }
+        Ok(table)
     }
 
     fn over(store: Store, world: World, snapshot: Snapshot, read_only: bool) -> Table {

@@ -30,7 +30,7 @@ use object_store::path::Path;
 use crate::datasets::{branch, commit, options};
 
 /// Bytes flipped when not all are.
-const SAMPLE: usize = 400;
+const SAMPLE: usize = 120;
 
 /// More than any look takes: what takes longer hangs.
 const LONG: Duration = Duration::from_secs(60);
