@@ -66,6 +66,7 @@ pub(crate) fn cells(array: &ArrayRef, take: &Take, shapes: Option<&ArrayRef>) ->
         Take::Media => each(&|row| Ok(binary(array, row).map_or(Cell::Missing, Cell::Media))),
         Take::MediaStruct => each(&|row| file(array, row)),
         Take::Labels => each(&|row| listed(array, row, DType::I64)),
+        Take::Tensor(dtype, sizes) if sizes.len() == 1 => each(&|row| listed(array, row, *dtype)),
         Take::Tensor(dtype, sizes) => each(&|row| tensor(array, row, *dtype, sizes)),
         Take::Tensors(dtype, depth) => each(&|row| {
             let items = list_item(array, row).ok_or("it is no list")?;

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::arrow_cells::{cells, plain_values};
 use crate::arrow_types::{Take, Taken, foreign};
+use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::importer::{Feed, NewColumn, import};
 use crate::names::column_names;
@@ -122,8 +123,12 @@ pub(crate) fn decide<'a>(
         let decided = match known {
             Some(taken) => Ok(taken),
             None => {
-                let columns: Result<Vec<ArrayRef>, String> =
-                    first.iter().map(|batch| plain_values(batch.column(place))).collect();
+                // In small pieces: many large files would not fit into one array of the plain type.
+                let columns: Result<Vec<ArrayRef>, String> = first
+                    .iter()
+                    .flat_map(|batch| pieces(batch.column(place)))
+                    .map(|piece| plain_values(&piece))
+                    .collect();
                 columns.and_then(|columns| foreign(field, features.get(field.name()), &columns))
             }
         };
@@ -144,6 +149,11 @@ pub(crate) fn decide<'a>(
     let columns = column_names(&found).into_iter().zip(takens).map(column).collect();
     feed.columns(columns, total)?;
     Ok(takes)
+}
+
+fn pieces(array: &ArrayRef) -> impl Iterator<Item = ArrayRef> {
+    const PIECE: usize = 16;
+    (0..array.len()).step_by(PIECE).map(move |at| array.slice(at, PIECE.min(array.len() - at)))
 }
 
 /// How a field of ours is taken; `None` if it is not as we write it.
@@ -187,22 +197,20 @@ pub(crate) fn hand_on(
     source: &str,
     first: u64,
 ) -> Result<(), ExchangeError> {
-    let wrong = |name: &str| {
-        let last = first + batch.num_rows() as u64 - 1;
-        let place = format!("{source}column {name:?}, rows {first} to {last}");
-        move |why: String| ExchangeError::bad(place, why)
+    let rows = batch.num_rows();
+    let mut columns = match columns_of(batch, takes) {
+        Ok(columns) => columns,
+        Err((name, why)) if rows <= 1 => {
+            return feed.bad(format!("{source}row {first}"), format!("column {name:?}: {why}"));
+        }
+        // One of them is the cause, or they are too large together.
+        Err(_) => {
+            let half = rows / 2;
+            hand_on(feed, &batch.slice(0, half), takes, source, first)?;
+            return hand_on(feed, &batch.slice(half, rows - half), takes, source, first + half as u64);
+        }
     };
-    let mut columns = Vec::with_capacity(takes.len());
-    for (place, name, take) in takes {
-        let shapes = match take {
-            Take::Flat(_, name) => batch.column_by_name(name).map(plain_values).transpose(),
-            _ => Ok(None),
-        };
-        let shapes = shapes.map_err(wrong(name))?;
-        let values = plain_values(batch.column(*place)).map_err(wrong(name))?;
-        columns.push((name, cells(&values, take, shapes.as_ref()).map_err(wrong(name))?.into_iter()));
-    }
-    for row in 0..batch.num_rows() {
+    for row in 0..rows {
         let place = format!("{source}row {}", first + row as u64);
         let mut cells = Vec::with_capacity(columns.len());
         let mut fault = None;
@@ -219,4 +227,24 @@ pub(crate) fn hand_on(
         }
     }
     Ok(())
+}
+
+type Column<'a> = (&'a str, std::vec::IntoIter<Result<Cell, String>>);
+
+/// The cells of a batch by column. Fails with the column, and why none of it could be taken.
+fn columns_of<'a>(
+    batch: &RecordBatch,
+    takes: &'a [TakenField],
+) -> Result<Vec<Column<'a>>, (&'a str, String)> {
+    let column = |(place, name, take): &'a TakenField| {
+        let taken = || {
+            let shapes = match take {
+                Take::Flat(_, name) => batch.column_by_name(name).map(plain_values).transpose()?,
+                _ => None,
+            };
+            cells(&plain_values(batch.column(*place))?, take, shapes.as_ref())
+        };
+        taken().map(|cells| (name.as_str(), cells.into_iter())).map_err(|why| (name.as_str(), why))
+    };
+    takes.iter().map(column).collect()
 }
