@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,12 +69,3 @@ def test_less_address_space_than_a_value_takes(ds: lacus.Dataset) -> None:
     assert re.fullmatch(rf'OutOfMemoryError tensor "x": .* takes {wanted} bytes of memory, .*', lines[0])
     assert lines[1].startswith("OutOfMemoryError") and "8000000 nonzeros" in lines[1], lines[1]
     assert lines[2].startswith("OutOfMemoryError"), lines[2]
-
-
-def test_the_command_says_so(ds: lacus.Dataset, tmp_path: Path) -> None:
-    command = os.environ.get("LACUS_TEST_CLI")
-    if not command:
-        pytest.skip("LACUS_TEST_CLI does not say where the command is")
-    ds.create_array("zeros", (1 << 21, 1 << 20), "float64")
-    done = subprocess.run([command, "get", ds.url, "zeros", "-o", str(tmp_path / "out.npy")], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 7 and str(1 << 44) in done.stderr, done
