@@ -42,6 +42,8 @@ impl Timeline {
         if branches::find(self.home(), name).await?.is_some() {
             return Err(HistoryError::NameTaken { what: "branch", name: name.to_owned() });
         }
+        // A clean-up may have removed it since it was read.
+        self.commits().read_stored(&id).await?;
         let state = self.state(&id, commit).await?;
         let mut taken: Vec<String> = branches::list_with_deleted(self.home())
             .await?
@@ -159,7 +161,8 @@ impl Timeline {
         if branches::find(self.home(), name).await?.is_some() {
             return Err(HistoryError::NameTaken { what: "branch", name: name.to_owned() });
         }
-        self.commits().read(&commit).await?;
+        // A clean-up may have removed it since it was read.
+        self.commits().read_stored(&commit).await?;
         let author = author.unwrap_or_else(lacus_table::default_author);
         let tag = Tag { name: name.to_owned(), commit, author, time_millis: 0, message };
         let tag = tags::create(self.home(), self.world(), tag).await?;

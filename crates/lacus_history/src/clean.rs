@@ -10,6 +10,7 @@ use std::time::Duration;
 use lacus_table::{TableError, WriteOptions};
 
 use crate::branches;
+use crate::commit::id_of;
 use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::timeline::Timeline;
@@ -120,6 +121,7 @@ impl Timeline {
             }
             self.home().remove(some.to_vec()).await?;
         }
+        self.commits().forget(paths.iter().filter_map(|path| id_of(path)));
         self.remove_empty_directories(&plan);
         Ok(GcReport { removed: true, ..plan.report })
     }
@@ -127,7 +129,9 @@ impl Timeline {
     /// Removes the directories that removed tables leave on a file system, those with something in them excepted.
     fn remove_empty_directories(&self, plan: &Plan) {
         let Some(local) = self.home().local() else { return };
-        for (directory, _) in plan.marks.iter().filter(|(_, mark)| mark.gone) {
+        let known = plan.seen.gone();
+        let new = plan.marks.iter().filter(|(_, mark)| mark.gone).map(|(directory, _)| directory);
+        for directory in new.chain(known) {
             for below in ["_delta_log", "data", "_lacus", ""] {
                 let _ = std::fs::remove_dir(local.path().join(directory).join(below));
             }

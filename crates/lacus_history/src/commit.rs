@@ -117,6 +117,11 @@ pub fn commit_path(id: &CommitId) -> String {
     format!("{PREFIX}{id}.json")
 }
 
+/// The id of the commit that is stored at a path; `None` for a path of something else.
+pub(crate) fn id_of(path: &str) -> Option<CommitId> {
+    CommitId::parse(path.strip_prefix(PREFIX)?.strip_suffix(".json")?)
+}
+
 /// The commit that `bytes` are, as stored at the path of `id`.
 fn parse(id: &CommitId, bytes: &[u8]) -> Result<Commit, HistoryError> {
     let path = || commit_path(id);
@@ -227,8 +232,7 @@ impl Commits {
             Err(e) if e.is_not_found() => Vec::new(),
             Err(e) => return Err(e.into()),
         };
-        let name = |path: &str| CommitId::parse(path.strip_prefix(PREFIX)?.strip_suffix(".json")?);
-        let mut ids: Vec<CommitId> = found.iter().filter_map(|entry| name(&entry.path)).collect();
+        let mut ids: Vec<CommitId> = found.iter().filter_map(|entry| id_of(&entry.path)).collect();
         ids.sort_unstable();
         Ok(ids)
     }
@@ -253,6 +257,13 @@ impl Commits {
     /// The commit, if it is in memory.
     pub(crate) fn known(&self, id: &CommitId) -> Option<Arc<Commit>> {
         self.kept.lock().unwrap_or_else(|e| e.into_inner()).commits.get(id).cloned()
+    }
+
+    /// Forgets commits that were removed.
+    pub(crate) fn forget(&self, ids: impl Iterator<Item = CommitId>) {
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        // Their bytes stay counted: memory is emptied somewhat earlier, then.
+        ids.for_each(|id| drop(kept.commits.remove(&id)));
     }
 
     fn keep(&self, id: CommitId, commit: Arc<Commit>, bytes: usize) {

@@ -36,6 +36,7 @@ mod schema;
 mod stats;
 mod deletion;
 mod log;
+mod beginning;
 mod log_checkpoint;
 mod replay;
 mod snapshot;

@@ -66,14 +66,13 @@ impl Table {
         let (first, newest) = (self.first_version(), snapshot.version);
         let mut open = Open::default();
         let mut lives = Lives { first, newest, ..Lives::default() };
-        let mut next = first;
-        if first > 0 {
+        let first_entry = self.first_entry();
+        if first < first_entry {
             for add in replay(store, Some(first)).await?.adds {
                 open.begin(self, first, &add)?;
             }
-            next += 1;
         }
-        let mut entries = futures::stream::iter(next..=newest)
+        let mut entries = futures::stream::iter(first_entry..=newest)
             .map(|version| async move {
                 let bytes = match store.read_all(&entry_path(version)).await {
                     Ok(bytes) => bytes,

@@ -13,6 +13,7 @@ use lacus_layout::{Header, Value, Wish};
 use lacus_tensor::{Index, Selection};
 use serde_json::{Value as Json, json};
 
+use crate::beginning::beginning;
 use crate::commit::{Committer, Staged, follow, scan_untagged};
 use crate::error::TableError;
 use crate::history::{HistoryEntry, history, version_at};
@@ -166,7 +167,7 @@ impl Table {
             At::Version(version) => Some(version),
             At::Time(time) => {
                 let newest = replay(&store, None).await.map_err(explained)?;
-                Some(version_at(&store, fork::beginning(&newest.metadata), newest.version, time).await?)
+                Some(version_at(&store, beginning(&newest.metadata), newest.version, time).await?)
             }
         };
         let state = match replay(&store, version).await.map_err(explained) {
@@ -445,11 +446,7 @@ impl Table {
 
     /// The versions, newest first.
     pub async fn history(&self, limit: Option<usize>) -> Result<Vec<HistoryEntry>, TableError> {
-        let first = match self.first_version() {
-            0 => 0,
-            forked => forked + 1,
-        };
-        history(&self.store, first, self.version(), limit).await
+        history(&self.store, self.first_entry(), self.version(), limit).await
     }
 
     // Writing.
@@ -478,7 +475,7 @@ impl Table {
 
     /// Makes this version, and everything before it, safe against power loss; `known` is one that is already.
     pub async fn sync(&self, known: Option<u64>) -> Result<(), TableError> {
-        if self.version() > 0 && self.version() == self.first_version() {
+        if self.version() < self.first_entry() {
             // A fork without versions of its own: its log checkpoint was synced when it was made.
             return Ok(());
         }

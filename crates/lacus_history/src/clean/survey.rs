@@ -14,12 +14,12 @@ use lacus_table::{At, Lives};
 use crate::branches::{self, Held};
 use crate::clean::marks::{self, Mark, Marks};
 use crate::clean::{GcOptions, GcReport, Kept, Removable};
-use crate::commit::{Commit, PREFIX as COMMITS};
+use crate::commit::{Commit, PREFIX as COMMITS, id_of};
 use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::tags::{self, Tag};
 use crate::timeline::Timeline;
-use crate::walk::{ancestors, merge_base};
+use crate::walk::{Found, ancestors, merge_base};
 
 /// Where the tables of branches are.
 const BRANCHES: &str = "_branches/";
@@ -32,6 +32,13 @@ pub(crate) struct Seen {
     commits: BTreeMap<CommitId, i64>,
     marks: Marks,
     directories: BTreeSet<String>,
+}
+
+impl Seen {
+    /// The directories of tables that were removed, as far as something is left of them.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = &String> {
+        self.directories.iter().filter(|directory| self.marks.is_gone(directory))
+    }
 }
 
 /// What a clean-up is to do.
@@ -48,6 +55,8 @@ pub(crate) struct Stand {
     pub branches: Vec<String>,
     /// The lowest version that one of them says is its head's.
     pub version: u64,
+    /// Whether they were deleted.
+    pub deleted: bool,
     pub lives: Lives,
 }
 
@@ -72,29 +81,32 @@ impl Timeline {
             Err(e) if e.is_not_found() => Vec::new(),
             Err(e) => return Err(e.into()),
         };
-        let id = |path: &str| CommitId::parse(path.strip_prefix(COMMITS)?.strip_suffix(".json")?);
         let commits =
-            stored.iter().filter_map(|entry| Some((id(&entry.path)?, entry.modified_millis))).collect();
+            stored.iter().filter_map(|entry| Some((id_of(&entry.path)?, entry.modified_millis))).collect();
         Ok(Seen { branches, tags, commits, marks, directories })
     }
 
-    /// The tables that branches stand on, by directory. Of the branches that were deleted, those that count as if they
-    /// had not been.
+    /// The tables that branches stand on, by directory. A deleted branch whose table is another one's as well says nothing
+    /// about it: the others do.
     pub(crate) async fn stands<'a>(
         &self,
         branches: impl Iterator<Item = &'a Held>,
     ) -> Result<BTreeMap<String, Stand>, HistoryError> {
+        let mut branches: Vec<&Held> = branches.collect();
+        branches.sort_by_key(|held| held.branch().deleted);
         let mut stands: BTreeMap<String, Stand> = BTreeMap::new();
         for held in branches {
             let branch = held.branch();
             if let Some(stand) = stands.get_mut(&branch.directory) {
-                stand.branches.push(branch.name.clone());
-                stand.version = stand.version.min(branch.version);
+                if stand.deleted == branch.deleted {
+                    stand.branches.push(branch.name.clone());
+                    stand.version = stand.version.min(branch.version);
+                }
                 continue;
             }
             let lives = self.table(&branch.directory, At::Tip).await?.lives().await?;
-            let stand = Stand { branches: vec![branch.name.clone()], version: branch.version, lives };
-            stands.insert(branch.directory.clone(), stand);
+            let (branches, version, deleted) = (vec![branch.name.clone()], branch.version, branch.deleted);
+            stands.insert(branch.directory.clone(), Stand { branches, version, deleted, lives });
         }
         Ok(stands)
     }
@@ -106,24 +118,35 @@ impl Timeline {
         let before_grace = now.saturating_sub(millis(gc.grace));
         let is_young = |time_millis: i64| time_millis > before_grace;
 
-        // Who stands somewhere: branches, and those whose deletion may still be under way.
-        let counts = |held: &&Held| !held.branch().deleted || is_young(held.branch().time_millis);
+        // Who stands somewhere: branches, and those whose deletion may still be under way. Of the latter, an earlier clean-up
+        // with a shorter grace period may have taken the table, or commits that only they had.
+        let counts = |held: &&Held| {
+            let branch = held.branch();
+            !branch.deleted || (is_young(branch.time_millis) && !seen.marks.is_gone(&branch.directory))
+        };
         let mut stands = self.stands(seen.branches.iter().filter(counts)).await?;
-        let heads = self.heads(&seen, &stands, counts)?;
+        let mut heads = self::heads(&seen, &stands, counts, false)?;
         let mut from: Vec<CommitId> = heads.iter().copied().collect();
         from.extend(seen.tags.iter().map(|tag| tag.commit));
-        let reached: BTreeMap<CommitId, Arc<Commit>> =
+        let mut reached: BTreeMap<CommitId, Arc<Commit>> =
             ancestors(self.commits(), &from).await?.into_iter().collect();
+        if let Some(id) = reached.keys().find(|id| !seen.commits.contains_key(id)) {
+            // It is in memory only.
+            return Err(HistoryError::NoSuchCommit { id: *id, referrer: None });
+        }
+        for id in self::heads(&seen, &stands, counts, true)? {
+            if let Some(found) = self.all_before(&seen, &id).await? {
+                heads.insert(id);
+                reached.extend(found);
+            }
+        }
         // Commits that somebody may be about to give a name.
         let mut young: BTreeMap<CommitId, Arc<Commit>> = BTreeMap::new();
         for (id, _) in seen.commits.iter().filter(|(id, time)| is_young(**time) && !reached.contains_key(id))
         {
-            match ancestors(self.commits(), &[*id]).await {
-                Ok(found) => young.extend(found.into_iter().filter(|(id, _)| !reached.contains_key(id))),
-                // Nobody can open what comes from a commit that is not there.
-                Err(HistoryError::NoSuchCommit { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            // Nobody can open what comes from a commit that is not there.
+            let found = self.all_before(&seen, id).await?.unwrap_or_default();
+            young.extend(found.into_iter().filter(|(id, _)| !reached.contains_key(id)));
         }
 
         // Tables of branches that are gone, as far as commits still need them.
@@ -174,7 +197,7 @@ impl Timeline {
         let reasons = reasons(&seen, &stands, &reached, &young, is_young, is_expired, &all_marks);
         stands.extend(bygone.into_iter().map(|(directory, lives)| {
             let version = lives.newest;
-            (directory, Stand { branches: Vec::new(), version, lives })
+            (directory, Stand { branches: Vec::new(), version, deleted: true, lives })
         }));
         let mut plan = Plan { report: GcReport::default(), marks: new_marks, seen };
         let listing = self.home().list("").await?;
@@ -183,28 +206,13 @@ impl Timeline {
         Ok(plan)
     }
 
-    /// The commits that branches are at, those that versions above their refs carry included.
-    fn heads(
-        &self,
-        seen: &Seen,
-        stands: &BTreeMap<String, Stand>,
-        counts: impl Fn(&&Held) -> bool,
-    ) -> Result<BTreeSet<CommitId>, HistoryError> {
-        let mut heads: BTreeSet<CommitId> =
-            seen.branches.iter().filter(|held| counts(held)).filter_map(|held| held.branch().head).collect();
-        for (directory, stand) in stands {
-            let above = stand.lives.entries.iter().filter(|entry| entry.version > stand.version);
-            for text in above.filter_map(|entry| entry.commit.as_deref()) {
-                let bad = || {
-                    HistoryError::corrupt(
-                        directory.as_str(),
-                        format!("a version carries {text:?}, no commit"),
-                    )
-                };
-                heads.insert(CommitId::parse(text).ok_or_else(bad)?);
-            }
+    /// A commit and all it comes from; `None` if not all of them are stored any more, whatever is in memory.
+    async fn all_before(&self, seen: &Seen, id: &CommitId) -> Result<Option<Vec<Found>>, HistoryError> {
+        match ancestors(self.commits(), &[*id]).await {
+            Ok(found) => Ok(found.iter().all(|(id, _)| seen.commits.contains_key(id)).then_some(found)),
+            Err(HistoryError::NoSuchCommit { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok(heads)
     }
 
     /// The commits that branches have in common: merging needs their content.
@@ -217,6 +225,32 @@ impl Timeline {
         }
         Ok(bases)
     }
+}
+
+/// The commits that some branches are at, those that versions above their refs carry included.
+fn heads(
+    seen: &Seen,
+    stands: &BTreeMap<String, Stand>,
+    counts: impl Fn(&&Held) -> bool,
+    deleted: bool,
+) -> Result<BTreeSet<CommitId>, HistoryError> {
+    let mut heads: BTreeSet<CommitId> = seen
+        .branches
+        .iter()
+        .filter(counts)
+        .filter(|held| held.branch().deleted == deleted)
+        .filter_map(|held| held.branch().head)
+        .collect();
+    for (directory, stand) in stands.iter().filter(|(_, stand)| stand.deleted == deleted) {
+        let above = stand.lives.entries.iter().filter(|entry| entry.version > stand.version);
+        for text in above.filter_map(|entry| entry.commit.as_deref()) {
+            let bad = || {
+                HistoryError::corrupt(directory.as_str(), format!("a version carries {text:?}, no commit"))
+            };
+            heads.insert(CommitId::parse(text).ok_or_else(bad)?);
+        }
+    }
+    Ok(heads)
 }
 
 /// What expiring needs to know of a table.
@@ -346,7 +380,7 @@ impl Sorting<'_> {
             .map(|entry| split(&entry.path))
             .filter(|(_, rest)| rest.starts_with("_delta_log/"));
         let mut tables: HashSet<String> = with_log.map(|(directory, _)| directory.to_owned()).collect();
-        tables.extend(plan.seen.directories.iter().filter(|d| plan.seen.marks.is_gone(d)).cloned());
+        tables.extend(plan.seen.gone().cloned());
         for directory in dead.iter().filter(|directory| !plan.seen.marks.is_gone(directory)) {
             let mark = Mark { before: u64::MAX, kept: Vec::new(), time_millis: self.now, gone: true };
             plan.marks.push((directory.clone(), mark));
@@ -373,11 +407,7 @@ impl Sorting<'_> {
                     false => Err("no log has it: its writer did not finish"),
                 }
             } else if rest.starts_with("_delta_log/") || rest.starts_with("_lacus/") {
-                let id = entry
-                    .path
-                    .strip_prefix(COMMITS)
-                    .and_then(|name| CommitId::parse(name.strip_suffix(".json")?));
-                match id {
+                match id_of(&entry.path) {
                     Some(id) if !is_reached(&id) && entry.modified_millis <= self.before_grace => {
                         Err("no branch or tag reaches this commit")
                     }

@@ -5,6 +5,7 @@ mod a_dataset_has_a_history;
 mod a_revision_names_one_state;
 mod branches_and_commits_cost_little;
 mod check_finds_damage;
+mod clean_up_follows_every_deletion;
 mod clean_up_takes_only_what_nobody_needs;
 mod datasets;
 mod faults_leave_before_or_after;

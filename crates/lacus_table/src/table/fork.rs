@@ -1,8 +1,9 @@
 //! Tables beside tables: a fork borrows the files of the table it was made from, a restored table takes back the
 //! files of an older state.
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
+use crate::beginning::{FORKED_AT, beginning, first_entry};
 use crate::commit::{Staged, Supersede};
 use crate::deletion;
 use crate::error::TableError;
@@ -12,9 +13,6 @@ use crate::snapshot::FileEntry;
 use crate::stage::{WriteOptions, new_path};
 use crate::table::{At, Table};
 use crate::write_set::WriteSet;
-
-/// The table property that says at which version a fork began.
-const FORKED_AT: &str = "lacus.forked_at";
 
 /// The first object of a fork.
 const CLAIM: &str = "_lacus/fork";
@@ -53,6 +51,11 @@ impl Table {
     /// The version with which this table's log begins.
     pub fn first_version(&self) -> u64 {
         beginning(&self.snapshot.metadata).0
+    }
+
+    /// The first version that a log entry describes: a fork's own first version is in its log checkpoint alone.
+    pub(crate) fn first_entry(&self) -> u64 {
+        first_entry(&self.snapshot.metadata)
     }
 
     /// The directory of the dataset this table is in; empty for the dataset's root.
@@ -172,15 +175,6 @@ impl Table {
         let mut table = Table::open(home.below(directory)?, world, at).await?;
         table.home = home.clone();
         Ok(table)
-    }
-}
-
-/// The version with which a log begins, and when that was made, if no entry says it.
-pub(crate) fn beginning(metadata: &Json) -> (u64, Option<i64>) {
-    let text = metadata["configuration"][FORKED_AT].as_str();
-    match text.and_then(|text| text.parse().ok()) {
-        Some(version) => (version, metadata["createdTime"].as_i64()),
-        None => (0, None),
     }
 }
 
