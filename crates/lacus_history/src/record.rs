@@ -63,7 +63,7 @@ impl Timeline {
             }
             let version = tip.table.version();
             // A version that another writer's commit named may not be synced yet: only what was noted counts.
-            tip.table.sync(None).await?;
+            tip.table.sync().await?;
             let parents = tip.head.into_iter().chain(others.iter().copied()).collect();
             let commit = self.describe(&tip.table, record, version, parents, changed(&tip, &[])).await?;
             let id = self.commits().write(&commit).await?;

@@ -12,12 +12,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use lacus_io::{Store, World};
 use lacus_layout::Coords;
 use roaring::RoaringTreemap;
 use serde_json::{Value as Json, json};
 
+use crate::beginning::first_entry;
 use crate::chunk_file::StagedFile;
 use crate::copy_rows::{Copied, copy_rows};
 use crate::deletion;
@@ -40,6 +42,9 @@ pub(crate) const MAX_REWRITE_BYTES: u64 = 1 << 20;
 
 /// Where the newest version that is known to be safe against power loss is noted.
 const SYNCED: &str = "_lacus/synced";
+
+/// Log entries read at once to see what is to be synced.
+const ENTRIES_AT_ONCE: usize = 32;
 
 /// Rows that a commit replaces or removes.
 #[derive(Clone, Debug)]
@@ -573,7 +578,7 @@ impl Committer<'_> {
     /// Log checkpoints, and durability when asked for.
     async fn after(&self, snapshot: &Snapshot, options: &WriteOptions) -> Result<(), TableError> {
         if options.durable {
-            self.sync(snapshot.version, None).await?;
+            self.sync(snapshot).await?;
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
@@ -592,42 +597,40 @@ impl Committer<'_> {
         }
     }
 
-    /// Syncs everything since the last version that is known to be synced: the one noted, or `known`. This version is
-    /// noted once the work is done: what an entry says of itself was written before.
-    pub(crate) async fn sync(&self, version: u64, known: Option<u64>) -> Result<(), TableError> {
+    /// Syncs all that the versions since the last synced one wrote: data files, deletion vectors, log entries and the
+    /// directories they are in. Which version that is, is noted once the work is done: what an entry says of itself was
+    /// written before. The note itself is not synced: an old or empty one only means that more is synced the next time.
+    pub(crate) async fn sync(&self, snapshot: &Snapshot) -> Result<(), TableError> {
         let Some(local) = self.store.local() else { return Ok(()) };
+        let newest = snapshot.version;
         let noted = self.store.read_all(SYNCED).await.ok();
         let noted = noted.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u64>().ok());
-        let noted = noted.max(known);
-        if noted.is_some_and(|noted| noted >= version) {
+        let first = noted.map_or(0, |noted| noted.saturating_add(1)).max(first_entry(&snapshot.metadata));
+        if first > newest {
             return Ok(());
         }
-        let mut paths = vec![entry_path(version)];
-        let mut at = version;
-        loop {
-            let bytes = match self.store.read_all(&entry_path(at)).await {
+        let mut entries = futures::stream::iter(first..=newest)
+            .map(|version| async move { (version, self.store.read_all(&entry_path(version)).await) })
+            .buffered(ENTRIES_AT_ONCE);
+        let mut paths = Vec::new();
+        while let Some((version, bytes)) = entries.next().await {
+            let bytes = match bytes {
                 Ok(bytes) => bytes,
-                // A branch begins with a log checkpoint, which was synced when it was made.
-                Err(e) if e.is_not_found() && at < version => break,
+                // Another tool tidied its log up.
+                Err(e) if e.is_not_found() && version < newest => continue,
                 Err(e) => return Err(e.into()),
             };
-            for action in &parse_entry(at, &bytes)? {
+            for action in &parse_entry(version, &bytes)? {
                 if let Action::Add(add) = action {
                     paths.push(add.path.clone());
                     paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
                 }
             }
-            paths.push(entry_path(at));
-            if at == 0 || noted.is_some_and(|noted| noted + 1 >= at) {
-                break;
-            }
-            at -= 1;
+            paths.push(entry_path(version));
         }
-        paths.sort();
-        paths.dedup();
         Ok(lacus_io::blocking(|| {
             local.sync(&paths)?;
-            local.replace(SYNCED, version.to_string().as_bytes())
+            local.replace(SYNCED, newest.to_string().as_bytes())
         })?)
     }
 }

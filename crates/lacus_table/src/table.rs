@@ -473,15 +473,12 @@ impl Table {
         Ok(version)
     }
 
-    /// Makes this version, and everything before it, safe against power loss; `known` is one that is already.
-    pub async fn sync(&self, known: Option<u64>) -> Result<(), TableError> {
-        if self.version() < self.first_entry() {
-            // A fork without versions of its own: its log checkpoint was synced when it was made.
-            return Ok(());
-        }
+    /// Makes this version, and everything before it, safe against power loss. What costs is what was written since this
+    /// was done last.
+    pub async fn sync(&self) -> Result<(), TableError> {
         let committer =
             Committer { store: &self.store, world: &self.world, cache: &self.cache, rows: &self.rows };
-        committer.sync(self.version(), known).await
+        committer.sync(&self.snapshot).await
     }
 
     pub(crate) fn parts(&self) -> (&Store, &World, &Arc<Cache>, &Snapshot) {

@@ -1,4 +1,5 @@
-//! A branch of ten thousand files costs less than two megabytes, whatever their size; a small commit five writes.
+//! A branch of ten thousand files costs less than two megabytes, whatever their size; a small commit five writes; and a commit
+//! on disk syncs what was written since the last one, each file once.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use lacus_table::{At, Table};
 use object_store::memory::InMemory;
 use serde_json::Value as Json;
 
-use crate::datasets::{branch, commit, put, store_over, write};
+use crate::datasets::{branch, commit, paths, put, store_over, write};
+use crate::tables::{add_labels, append};
 
 /// A dataset whose log says that it has `files` files of `bytes` bytes each. One of them is there.
 async fn large(files: usize, bytes: u64) -> Store {
@@ -73,4 +75,61 @@ async fn a_commit_of_a_small_change() {
     }
     let again = Table::open(home, World::real(), At::Tip).await.unwrap();
     assert_eq!(again.version(), 11);
+}
+
+/// Appends rows one by one and commits them: what was read and synced for the commit, and how many data files and log
+/// entries there were to sync.
+async fn cost_of_a_commit(home: &Store, main: &mut Table, appends: usize) -> (u64, u64, u64) {
+    let timeline = Timeline::new(home.clone(), World::real());
+    let written = async || {
+        let is_written = |path: &&String| path.starts_with("data/") || path.ends_with(".json");
+        paths(home).await.iter().filter(|path| !path.starts_with("_lacus/")).filter(is_written).count() as u64
+    };
+    let before = written().await;
+    for value in 0..appends {
+        append(main, &[value as i64]).await.unwrap();
+    }
+    let new = written().await - before;
+    let (reads, syncs) = (home.counts().reads(), home.counts().syncs());
+    commit(&timeline, "main", main, "rows").await;
+    (home.counts().reads() - reads, home.counts().syncs() - syncs, new)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_syncs_what_is_new() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Store::open(directory.path().join("ds").to_str().unwrap(), &Default::default()).unwrap();
+    let mut main = Table::create(home.clone(), World::real()).await.unwrap();
+    add_labels(&mut main).await.unwrap();
+    cost_of_a_commit(&home, &mut main, 3).await;
+    let (few_reads, few, few_new) = cost_of_a_commit(&home, &mut main, 1).await;
+    let (many_reads, many, many_new) = cost_of_a_commit(&home, &mut main, 70).await;
+    assert!(few_new >= 2 && many_new >= 70 * few_new, "{few_new} {many_new}");
+    // The rest is the same for every commit: the commit, the ref, and the directories.
+    assert_eq!(few - few_new, many - many_new);
+    assert!(few - few_new <= 24, "{few} syncs for {few_new} files");
+    // Each entry is read for what it says, and for what it wrote.
+    assert!(many_reads - few_reads <= 2 * 69 + 4, "{few_reads} {many_reads}");
+    // Nothing is left to do for the next.
+    let (_, again, again_new) = cost_of_a_commit(&home, &mut main, 1).await;
+    assert_eq!((again, again_new), (few, few_new));
+}
+
+/// A fork has no entry for its first version, and borrows files that were synced with the table they belong to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_on_a_branch_syncs_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Store::open(directory.path().join("ds").to_str().unwrap(), &Default::default()).unwrap();
+    let timeline = Timeline::new(home.clone(), World::real());
+    let mut main = Table::create(home.clone(), World::real()).await.unwrap();
+    for value in 0..30 {
+        put(&mut main, &format!("x{value}"), &[value, 0]).await;
+    }
+    commit(&timeline, "main", &mut main, "many").await;
+    let mut dev = branch(&timeline, "dev", "main").await;
+    put(&mut dev, "y", &[1, 2]).await;
+    let (reads, syncs) = (home.counts().reads(), home.counts().syncs());
+    commit(&timeline, "dev", &mut dev, "one").await;
+    let (reads, syncs) = (home.counts().reads() - reads, home.counts().syncs() - syncs);
+    assert!(reads <= 16 && syncs <= 26, "{reads} reads, {syncs} syncs");
 }

@@ -25,6 +25,7 @@ pub struct Counts {
     writes: AtomicU64,
     written_bytes: AtomicU64,
     lists: AtomicU64,
+    syncs: AtomicU64,
 }
 
 impl Counts {
@@ -53,6 +54,11 @@ impl Counts {
         self.lists.load(Ordering::Relaxed)
     }
 
+    /// Files and directories on this machine that were made safe against power loss.
+    pub fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
+    }
+
     /// All requests of any kind.
     pub fn requests(&self) -> u64 {
         self.reads() + self.writes() + self.lists()
@@ -66,6 +72,10 @@ impl Counts {
     pub(crate) fn add_write(&self, bytes: u64) {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_sync(&self) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
     }
 
     fn add_list(&self) {
