@@ -78,9 +78,10 @@ def open(
         url: where it is; see :func:`create`.
         branch: the branch to open, which is writable and moves.
         at: a state to look at instead, pinned and read-only. As text, a branch, a tag, a commit's id or the beginning of it,
-            steps back from these (``"main~2"``), or a version; as a number, a version of the branch; or a time, which means
-            the newest version of the branch made at or before it. A time is a ``datetime``, an ISO 8601 string or seconds
-            since 1970 as a ``float``; one without a time zone is local time.
+            steps back from these (``"main~2"``), or a version (``"@17"``, ``"version:17"``); as a number, a version of the
+            branch; or a time, which means the newest version of the branch made at or before it. A time is a
+            ``datetime``, an ISO 8601 string or seconds since 1970 as a ``float``; one without a time zone is local
+            time, as on the command line.
         read_only: refuses writes.
         storage_options: see :func:`create`.
 

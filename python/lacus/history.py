@@ -120,7 +120,10 @@ def moment(at: Any) -> _At:
             return str(at), None, None
     try:
         if isinstance(at, np.datetime64):
-            return None, None, int(at.astype("datetime64[ms]").astype(np.int64))
+            # It has no zone, as a datetime without one.
+            at = at.astype("datetime64[us]").item()
+            if not isinstance(at, datetime.datetime):
+                raise ValueError("it is no time, or one that is too far away")
         if isinstance(at, datetime.date) and not isinstance(at, datetime.datetime):
             at = datetime.datetime.combine(at, datetime.time())
         return None, None, _millis(at)
@@ -408,13 +411,35 @@ class Historic:
         on_conflict: str | Callable[[Conflict], str] | None = None,
         message: str | None = None,
         *,
+        mainline: int | None = None,
         author: str | None = None,
     ) -> str:
         """Undoes the changes of one commit, by a new one. Returns its id. Conflicts are as in :meth:`merge`: ours is what
-        there is now, theirs what there was before the commit."""
+        there is now, theirs what there was before the commit.
+
+        Args:
+            ref: the commit.
+            on_conflict: see :meth:`merge`.
+            message: what the new commit says.
+            mainline: for a merge, which of its parents to go back to: 1 is the branch it was made on, so that what came in
+                with it is undone; 2 is what was merged.
+            author: who made it.
+
+        Raises:
+            InvalidError: a merge without `mainline`, a parent that it does not have, or `mainline` for a commit that is no
+                merge.
+
+        >>> ds.revert("main~1")
+        >>> ds.revert("main", mainline=1)
+        """
+        if mainline is not None and (
+            isinstance(mainline, bool) or not isinstance(mainline, (int, np.integer)) or not 0 <= mainline < 1 << 63
+        ):
+            raise InvalidError(f"revert: mainline is the number of a parent, 1 or 2, found {mainline!r}")
         record = self._record(message, author, None, None)
         text = revision(_given(ref, "revert")) or ""
-        return _settled(lambda decisions: self._history.revert(text, record, decisions), on_conflict).id or ""
+        parent = None if mainline is None else int(mainline)
+        return _settled(lambda decisions: self._history.revert(text, parent, record, decisions), on_conflict).id or ""
 
     # Upkeep.
 

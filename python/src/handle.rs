@@ -24,7 +24,7 @@ use crate::runtime::{Interrupt, Outcome, is_sound, run_aside, run_here};
 pub(crate) type StorageOptions = BTreeMap<String, String>;
 
 /// A state that is meant, as `lacus/history.py` hands it over: text, a version, or a time in milliseconds since 1970. Text may
-/// come with the time that it says, if it is not the name of anything: Python's times without a zone are local.
+/// come with the time that it says in a form that only Python knows, if it is not the name of anything.
 pub(crate) type AtArguments = (Option<String>, Option<u64>, Option<i64>);
 
 /// What a handle looks at.
@@ -89,9 +89,11 @@ pub(crate) async fn open_at(
                 return Ok(pinned(timeline.state(&id, &commit).await?, Some(id)));
             }
             (Ok(Resolved::Version(version)), _) => At::Version(version),
-            (Ok(Resolved::Time(_)) | Err(HistoryError::NoSuchRef { .. }), Some(time)) => At::Time(*time),
-            (Err(HistoryError::BadRevision { .. }), Some(time)) => At::Time(*time),
-            (Ok(Resolved::Time(time)), None) => At::Time(time),
+            (Ok(Resolved::Time(time)), _) => At::Time(time),
+            // Python knows more forms of times.
+            (Err(HistoryError::NoSuchRef { .. } | HistoryError::BadRevision { .. }), Some(time)) => {
+                At::Time(*time)
+            }
             (Err(error), _) => return Err(error),
         },
         (None, Some(version), _) => At::Version(*version),

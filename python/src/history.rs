@@ -58,6 +58,7 @@ impl History {
     }
 
     /// Brings a commit's changes to this branch: a merge, a cherry-pick or a revert.
+    #[allow(clippy::too_many_arguments)]
     fn combine(
         &self,
         py: Python<'_>,
@@ -65,6 +66,7 @@ impl History {
         revision: &str,
         record: RecordArguments,
         forward: FastForward,
+        mainline: Option<u64>,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
         let mut record = parsed(py, record)?;
@@ -78,7 +80,7 @@ impl History {
                 if record.message.is_empty() {
                     record.message = match op {
                         "merge" => merge_message(revision, branch),
-                        "revert" => revert_message(&id, &commit),
+                        "revert" => revert_message(&id, &commit, mainline),
                         _ => commit.message.clone(),
                     };
                 }
@@ -87,7 +89,11 @@ impl History {
                     "merge" => {
                         timeline.merge(branch, table, theirs, &record, forward, &mut decide, options).await
                     }
-                    "revert" => timeline.revert(branch, table, theirs, &record, &mut decide, options).await,
+                    "revert" => {
+                        timeline
+                            .revert_along(branch, table, theirs, mainline, &record, &mut decide, options)
+                            .await
+                    }
                     _ => timeline.cherry_pick(branch, table, theirs, &record, &mut decide, options).await,
                 }
             },
@@ -328,7 +334,7 @@ impl History {
             "never" => FastForward::Never,
             _ => FastForward::Only,
         };
-        self.combine(py, "merge", revision, record, forward, decisions)
+        self.combine(py, "merge", revision, record, forward, None, decisions)
     }
 
     fn cherry_pick(
@@ -338,17 +344,18 @@ impl History {
         record: RecordArguments,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
-        self.combine(py, "cherry-pick", revision, record, FastForward::Never, decisions)
+        self.combine(py, "cherry-pick", revision, record, FastForward::Never, None, decisions)
     }
 
     fn revert(
         &self,
         py: Python<'_>,
         revision: &str,
+        mainline: Option<u64>,
         record: RecordArguments,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
-        self.combine(py, "revert", revision, record, FastForward::Never, decisions)
+        self.combine(py, "revert", revision, record, FastForward::Never, mainline, decisions)
     }
 
     /// The commit that a revision means, as JSON text.

@@ -158,7 +158,10 @@ def test_opening_at_a_time(ds: lacus.Dataset) -> None:
         between.isoformat(),
         between.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         between.timestamp(),
-        np.datetime64(between.replace(tzinfo=None)),
+        np.datetime64(naive),
+        "@1",
+        "version:1",
+        "1",
         1,
         np.int64(1),
     ):
@@ -169,6 +172,9 @@ def test_opening_at_a_time(ds: lacus.Dataset) -> None:
     for at in (3, -1, 0.0, "1999-01-01", datetime.datetime(2000, 1, 1)):
         with pytest.raises(lacus.NotFoundError, match="version"):
             lacus.open(ds.url, at=at)
+    # Dates are told as such.
+    with pytest.raises(lacus.NotFoundError, match=r"1999-01-01T.*Z, the first is of 20\d\d-\d\d-\d\dT"):
+        lacus.open(ds.url, at="1999-01-01T12:00")
     for bad in (True, object(), float("nan")):
         with pytest.raises(lacus.InvalidError, match="at:"):
             lacus.open(ds.url, at=bad)  # type: ignore[arg-type]

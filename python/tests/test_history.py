@@ -133,6 +133,11 @@ def test_a_whole_story(place: Place) -> None:
     assert main["x"][7] == 9
     main.tags.delete("v1")
     assert main.tags == {}
+    # It does not come to mean version 1.
+    with pytest.raises(lacus.NotFoundError, match="version 1 of a branch is written @1"):
+        place.open(at="v1")
+    with pytest.raises(lacus.InvalidError, match="reads as a version"):
+        main.tag("1")
 
     # Back, and away from there again.
     main.restore(first)

@@ -194,8 +194,8 @@ pub(crate) struct Url {
 /// Which state a reading command reads.
 #[derive(Debug, Args)]
 pub(crate) struct Version {
-    /// Read a branch, tag, commit or the beginning of its id, branch~2, a version (a number), or a time
-    /// (2026-01-31, 2026-01-31T12:00:00Z; UTC unless it says otherwise)
+    /// Read a branch, tag, commit or the beginning of its id, branch~2, a version (12, @12), or a time
+    /// (2026-01-31, 2026-01-31T12:00:00Z; local time unless it says otherwise)
     #[arg(long, value_name = "REV")]
     pub at: Option<String>,
 }

@@ -104,11 +104,11 @@ impl Place {
 fn in_full(at: Detached) -> String {
     match at {
         Detached::Commit(id) => id.to_string(),
-        Detached::Version(version) => version.to_string(),
+        Detached::Version(version) => format!("@{version}"),
     }
 }
 
 fn is_version(text: &str) -> bool {
-    let digits = text.strip_prefix('v').unwrap_or(text);
+    let digits = text.strip_prefix('@').or_else(|| text.strip_prefix("version:")).unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
 }

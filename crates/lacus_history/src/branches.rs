@@ -209,6 +209,14 @@ pub async fn find(store: &Store, name: &str) -> Result<Option<Held>, HistoryErro
     Ok(look(store, name).await?.filter(|held| !held.branch.deleted))
 }
 
+/// The branch of this name, if there is or was one.
+pub(crate) async fn find_with_deleted(store: &Store, name: &str) -> Result<Option<Held>, HistoryError> {
+    match check_name("branch", name).is_err() {
+        true => Ok(None),
+        false => look(store, name).await,
+    }
+}
+
 /// As [`find`], tombstones included.
 async fn look(store: &Store, name: &str) -> Result<Option<Held>, HistoryError> {
     let prefix = format!("{PREFIX}{}/", encode(name));

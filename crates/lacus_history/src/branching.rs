@@ -35,7 +35,7 @@ impl Timeline {
     /// Makes a branch from a commit. Only metadata is written, whatever the size of the data.
     pub async fn create_branch(&self, name: &str, from: (CommitId, &Commit)) -> Result<Held, HistoryError> {
         let (id, commit) = from;
-        crate::names::check_name("branch", name)?;
+        crate::names::check_new_name("branch", name)?;
         if tags::find(self.home(), name).await?.is_some() {
             return Err(HistoryError::NameTaken { what: "tag", name: name.to_owned() });
         }
@@ -113,7 +113,7 @@ impl Timeline {
 
     /// Gives a branch another name. Its table stays where it is.
     pub async fn rename_branch(&self, from: &str, to: &str) -> Result<(), HistoryError> {
-        crate::names::check_name("branch", to)?;
+        crate::names::check_new_name("branch", to)?;
         if tags::find(self.home(), to).await?.is_some() {
             return Err(HistoryError::NameTaken { what: "tag", name: to.to_owned() });
         }
@@ -158,6 +158,7 @@ impl Timeline {
         author: Option<String>,
         message: String,
     ) -> Result<Tag, HistoryError> {
+        crate::names::check_new_name("tag", name)?;
         if branches::find(self.home(), name).await?.is_some() {
             return Err(HistoryError::NameTaken { what: "branch", name: name.to_owned() });
         }

@@ -107,7 +107,7 @@ impl Timeline {
         Ok(Combined::Committed(recorded))
     }
 
-    /// Undoes the changes of one commit.
+    /// Undoes the changes of one commit that is no merge.
     pub async fn revert(
         &self,
         branch: &str,
@@ -117,10 +117,27 @@ impl Timeline {
         decide: Decide<'_>,
         options: &WriteOptions,
     ) -> Result<Combined, HistoryError> {
+        self.revert_along(branch, table, reverted, None, record, decide, options).await
+    }
+
+    /// Undoes the changes of one commit. For a merge, and only then, `mainline` says which of its parents is gone back to, from 1
+    /// on: what came in from the others is undone.
+    #[allow(clippy::too_many_arguments)]
+    pub async fn revert_along(
+        &self,
+        branch: &str,
+        table: &mut Table,
+        reverted: (CommitId, &Commit),
+        mainline: Option<u64>,
+        record: &Record,
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Combined, HistoryError> {
         let (id, commit) = reverted;
         let tip = self.tip_near(branch, table).await?;
         tip.refuse_draft("revert")?;
-        let (before, after) = self.around(&id, commit, "revert").await?;
+        let parent = self.mainline(&id, commit, mainline).await?;
+        let (before, after) = self.between(&id, commit, parent).await?;
         let detail = json!({"reverted": id.to_string()});
         let change = Change { base: Base::new(after), theirs: &before, returns: true, op: "REVERT", detail };
         let recorded = self.carry_over(branch, table, &tip, change, record, &[], decide, options).await?;
@@ -159,6 +176,54 @@ impl Timeline {
                 return Err(refused(why));
             }
         };
+        self.between(id, commit, parent).await
+    }
+
+    /// The parent that a revert goes back to.
+    async fn mainline(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        mainline: Option<u64>,
+    ) -> Result<CommitId, HistoryError> {
+        let refused = |why: String| Err(HistoryError::Refused { op: "revert", why });
+        let short = id.short();
+        let (parents, number) = match (commit.parents.as_slice(), mainline) {
+            ([], _) => return refused(format!("commit {short} is the first: nothing was before it")),
+            ([parent], None) => return Ok(*parent),
+            ([_], Some(_)) => {
+                return refused(format!(
+                    "commit {short} is no merge: it has one parent, and takes no mainline"
+                ));
+            }
+            (parents, number) => (parents, number),
+        };
+        let at = number.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
+        if let Some(parent) = at.and_then(|at| parents.get(at)) {
+            return Ok(*parent);
+        }
+        let mut choices = Vec::with_capacity(parents.len());
+        for (number, parent) in (1..).zip(parents) {
+            let commit = self.commits().read_for(parent, || format!("commit {short}")).await?;
+            let role = if number == 1 { "the branch it was made on" } else { "what was merged" };
+            choices.push(format!("{number} goes back to {} {:?}, {role}", parent.short(), commit.summary()));
+        }
+        let asked = match number {
+            Some(number) => format!("mainline {number} is no parent of commit {short}"),
+            None => {
+                format!("commit {short} is a merge, and mainline says which of its parents to go back to")
+            }
+        };
+        refused(format!("{asked}: {}", choices.join("; ")))
+    }
+
+    /// The states before and after a commit, as seen from one of its parents.
+    async fn between(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        parent: CommitId,
+    ) -> Result<(Table, Table), HistoryError> {
         let before = self.commits().read_for(&parent, || format!("commit {}", id.short())).await?;
         Ok((self.state(&parent, &before).await?, self.state(id, commit).await?))
     }
@@ -354,6 +419,8 @@ pub fn merge_message(theirs: &str, branch: &str) -> String {
 }
 
 /// What a revert says, when nobody says anything else.
-pub fn revert_message(id: &CommitId, commit: &Arc<Commit>) -> String {
-    format!("Revert \"{}\"\n\nThis undoes commit {id}.", commit.summary())
+pub fn revert_message(id: &CommitId, commit: &Commit, mainline: Option<u64>) -> String {
+    let at = mainline.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
+    let back = at.and_then(|at| commit.parents.get(at)).map(|parent| format!(" and goes back to {parent}"));
+    format!("Revert \"{}\"\n\nThis undoes commit {id}{}.", commit.summary(), back.unwrap_or_default())
 }

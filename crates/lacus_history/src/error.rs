@@ -45,6 +45,26 @@ pub enum HistoryError {
         /// Names that are close to it.
         close: Vec<String>,
     },
+    /// `v12` is a name that nothing has. It is not taken for a version: a tag of this name may have been deleted.
+    #[error("no branch or tag {name:?}{}{}", did_you_mean(.close), version_is_written(.close, *.version))]
+    NotAVersion {
+        /// The name asked for.
+        name: String,
+        /// The version that may have been meant.
+        version: u64,
+        /// Names that are close to it.
+        close: Vec<String>,
+    },
+    /// Digits that can be a version and something else.
+    #[error(
+        "{version} can be a version or {other}: version {version} is @{version}, and names and ids can be written in full"
+    )]
+    UnclearVersion {
+        /// The version.
+        version: u64,
+        /// What else it can be.
+        other: String,
+    },
     /// Several commits begin like this.
     #[error("{prefix:?} is the beginning of several commits: {}", .candidates.join(", "))]
     Ambiguous {
@@ -176,6 +196,7 @@ impl HistoryError {
             },
             HistoryError::Table(error) => error.kind(),
             HistoryError::NoSuchRef { .. }
+            | HistoryError::NotAVersion { .. }
             | HistoryError::NoSuchParent { .. }
             | HistoryError::NoCommitYet { .. }
             | HistoryError::NoSuchCommit { .. }
@@ -183,6 +204,7 @@ impl HistoryError {
             | HistoryError::Gone { .. } => ErrorKind::NotFound,
             HistoryError::BadName { .. }
             | HistoryError::Ambiguous { .. }
+            | HistoryError::UnclearVersion { .. }
             | HistoryError::BadRevision { .. }
             | HistoryError::Unrelated { .. }
             | HistoryError::Refused { .. }
@@ -221,6 +243,11 @@ fn did_you_mean(close: &[String]) -> String {
         true => String::new(),
         false => format!("; did you mean {}?", close.join(" or ")),
     }
+}
+
+fn version_is_written(close: &[String], version: u64) -> String {
+    let start = if close.is_empty() { "; version" } else { " Version" };
+    format!("{start} {version} of a branch is written @{version}")
 }
 
 fn nearest(near: &[String]) -> String {

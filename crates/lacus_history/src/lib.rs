@@ -78,7 +78,7 @@ pub use merge::{
 };
 pub use names::check_name;
 pub use record::{Record, Recorded};
-pub use revision::{Resolved, Revision, Step, head, parse_time, resolve as resolve_revision};
+pub use revision::{Resolved, Revision, Step, head, parse_time, parse_time_in, resolve as resolve_revision};
 pub use tags::Tag;
 pub use timeline::{Opened, Timeline, Tip};
 pub use trace::Step as LineageStep;

@@ -15,6 +15,16 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), HistoryError> {
     }
 }
 
+/// Whether a new branch or tag may be called that: also not as versions are written. Older ones may be called so.
+pub(crate) fn check_new_name(what: &'static str, name: &str) -> Result<(), HistoryError> {
+    let digits = name.strip_prefix('@').unwrap_or(name);
+    if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        let why = "it reads as a version; add a letter";
+        return Err(HistoryError::BadName { what, name: name.to_owned(), why });
+    }
+    check_name(what, name)
+}
+
 fn objection(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("it is empty");

@@ -3,16 +3,18 @@
 //! ```text
 //! main  v1.0  ab12cd34  HEAD     a branch, a tag, a commit's id or its beginning (4 digits or more), where one is
 //! main~2  v1.0^  ab12^2~3        steps back from any of them: first parents, or the second parent of a merge
-//! 12  v12                        a table version
-//! 2026-01-31  2026-01-31T12:00Z  a time; without a zone it is UTC, without hours the day's beginning
+//! @12  version:12  12            a table version
+//! 2026-01-31  2026-01-31T12:00Z  a time; without a zone it is local time, without hours the day's beginning
 //! ```
 //!
-//! What a word means depends on what there is. The first of these counts: a branch, a tag, a version that there is, a commit, a
-//! time. So a branch `12` hides version 12, which is still `v12`, unless that is a tag.
+//! `@12` and `version:12` are versions whatever else there is. What another word means depends on what there is, and the first
+//! of these counts: a branch, a tag, a version, a commit, a time. Digits alone are a version only as long as they can be
+//! nothing else: not if a deleted branch was called so, nor if a commit begins with them. `v12` is the name of a branch or a tag
+//! and never a version: deleting a tag leaves no trace, and who asks for a release must not get the table as it once was.
 
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{DateTime, Days, Local, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
 
 use crate::branches::{self, Held};
 use crate::commit::{Commit, Commits};
@@ -83,31 +85,60 @@ impl Revision {
         Ok(Revision { word: word.to_owned(), steps })
     }
 
-    /// The table version that the word may be.
+    /// The table version that the word is, whatever else there is.
     fn version(&self) -> Option<u64> {
-        let digits = self.word.strip_prefix('v').unwrap_or(&self.word);
-        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+        digits(self.word.strip_prefix('@').or_else(|| self.word.strip_prefix("version:"))?)
     }
 }
 
-/// The time that the text says, in milliseconds since 1970; `None` if it says none.
+/// The number that a text of digits is.
+fn digits(text: &str) -> Option<u64> {
+    let are_digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    are_digits.then(|| text.parse().ok()).flatten()
+}
+
+/// The time that the text says, in milliseconds since 1970; `None` if it says none. Without a zone it is the local time of this
+/// machine, or of the zone that the variable `TZ` names.
 pub fn parse_time(text: &str) -> Option<i64> {
+    parse_time_in(text, &Local)
+}
+
+/// The same for another zone than the local one.
+pub fn parse_time_in(text: &str, zone: &impl TimeZone) -> Option<i64> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(time.timestamp_millis());
     }
-    let day = || Some(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN));
     for separator in ["T", " "] {
         for seconds in ["", ":%S%.f"] {
             let format = format!("%Y-%m-%d{separator}%H:%M{seconds}");
-            if let Ok(time) = NaiveDateTime::parse_from_str(text.strip_suffix('Z').unwrap_or(text), &format) {
+            if let Some(text) = text.strip_suffix('Z')
+                && let Ok(time) = NaiveDateTime::parse_from_str(text, &format)
+            {
                 return Some(time.and_utc().timestamp_millis());
+            }
+            if let Ok(time) = NaiveDateTime::parse_from_str(text, &format) {
+                return millis_in(time, zone);
             }
             if let Ok(time) = DateTime::parse_from_str(text, &format!("{format}%#z")) {
                 return Some(time.timestamp_millis());
             }
         }
     }
-    Some(day()?.and_utc().timestamp_millis())
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+    millis_in(day.and_time(NaiveTime::MIN), zone)
+}
+
+/// When a clock in a zone shows this time, as Python has it: the first time where it does so twice, and by the offset before
+/// where it is set forward past it.
+fn millis_in(time: NaiveDateTime, zone: &impl TimeZone) -> Option<i64> {
+    match zone.from_local_datetime(&time) {
+        LocalResult::Single(found) | LocalResult::Ambiguous(found, _) => Some(found.timestamp_millis()),
+        LocalResult::None => {
+            let before = zone.from_local_datetime(&time.checked_sub_days(Days::new(1))?).earliest()?;
+            let offset = before.offset().fix().local_minus_utc();
+            Some(time.and_utc().timestamp_millis() - i64::from(offset) * 1000)
+        }
+    }
 }
 
 /// Which state `text` means for somebody who is `on` a branch whose newest table version is `newest`.
@@ -169,33 +200,60 @@ async fn base(
         let (id, commit) = head(commits, on).await?;
         return Ok(Resolved::Commit(id, commit));
     }
-    if let Some(held) = branches::find(commits.store(), word).await? {
+    let no_version = |version: u64| HistoryError::BadRevision {
+        text: text.to_owned(),
+        why: format!("there is no version {version}: the newest is {newest}"),
+    };
+    if let Some(version) = revision.version() {
+        return match version <= newest {
+            true => Ok(Resolved::Version(version)),
+            false => Err(no_version(version)),
+        };
+    }
+    let branch = branches::find_with_deleted(commits.store(), word).await?;
+    let was_branch = branch.as_ref().is_some_and(|held| held.branch().deleted);
+    if let Some(held) = branch.filter(|held| !held.branch().deleted) {
         return Ok(Resolved::Branch(held));
     }
     if let Some(tag) = tags::find(commits.store(), word).await? {
         let commit = commits.read_for(&tag.commit, || format!("tag {word:?}")).await?;
         return Ok(Resolved::Commit(tag.commit, commit));
     }
-    let version = revision.version();
-    if let Some(version) = version.filter(|version| *version <= newest) {
-        return Ok(Resolved::Version(version));
+    let number = digits(word);
+    let by_prefix = match is_prefix(word) {
+        true => by_prefix(commits, word).await,
+        false => Ok(None),
+    };
+    if let Some(version) = number.filter(|version| *version <= newest) {
+        let other = match by_prefix {
+            _ if was_branch => Some("a branch that was deleted".to_owned()),
+            Ok(None) => None,
+            Ok(Some((id, _))) => Some(format!("commit {}", id.short())),
+            Err(HistoryError::Ambiguous { .. }) => Some("one of several commits".to_owned()),
+            Err(error) => return Err(error),
+        };
+        return match other {
+            Some(other) => Err(HistoryError::UnclearVersion { version, other }),
+            None => Ok(Resolved::Version(version)),
+        };
     }
-    if is_prefix(word)
-        && let Some((id, commit)) = by_prefix(commits, word).await?
-    {
+    if let Some((id, commit)) = by_prefix? {
         return Ok(Resolved::Commit(id, commit));
     }
     if let Some(time) = parse_time(word) {
         return Ok(Resolved::Time(time));
     }
-    if let Some(version) = version {
-        let why = format!("there is no version {version}: the newest is {newest}");
-        return Err(HistoryError::BadRevision { text: text.to_owned(), why });
+    if let Some(version) = number {
+        return Err(no_version(version));
     }
     let known = branches::list(commits.store()).await?;
     let tags = tags::names(commits.store()).await?;
     let close = close_to(word, known.iter().map(Held::name).chain(tags.iter().map(String::as_str)));
-    Err(HistoryError::NoSuchRef { what: "branch, tag, commit or version", name: word.to_owned(), close })
+    let name = word.to_owned();
+    match word.strip_prefix('v').and_then(digits) {
+        Some(version) => Err(HistoryError::NotAVersion { name, version, close }),
+        None => Err(HistoryError::NoSuchRef { what: "branch, tag, commit or version", name, close }),
+    }
 }
 
 /// The only commit whose id begins like this, if there is one.

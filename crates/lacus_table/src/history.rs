@@ -93,6 +93,14 @@ fn tensors_of(writes: &Json) -> Vec<String> {
     names
 }
 
+/// A time as people read it.
+fn date(millis: i64) -> String {
+    match chrono::DateTime::from_timestamp_millis(millis) {
+        Some(time) => time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        None => format!("{millis} ms since 1970"),
+    }
+}
+
 /// The newest version made at or before a time. A log that begins with `first` says with `begun` when that was,
 /// where there is no entry for it.
 pub(crate) async fn version_at(
@@ -107,7 +115,7 @@ pub(crate) async fn version_at(
         None => entry(store, first).await?.time_millis,
     };
     if begun > time_millis {
-        let wanted = format!("at or before time {time_millis}");
+        let wanted = format!("at or before {}, the first is of {}", date(time_millis), date(begun));
         return Err(TableError::NoSuchVersion { wanted, newest });
     }
     while low < high {

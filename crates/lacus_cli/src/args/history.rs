@@ -313,7 +313,8 @@ pub(crate) struct CherryPickArgs {
 pub(super) const REVERT_EXAMPLES: &str = "\
 Examples:
   lacus revert ./data 3f2a91
-  lacus revert ./data HEAD -m 'Not these labels'";
+  lacus revert ./data HEAD -m 'Not these labels'
+  lacus revert ./data HEAD --mainline 1       a merge: what came in with it is undone";
 
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
@@ -322,6 +323,9 @@ pub(crate) struct RevertArgs {
     /// The commit
     #[arg(value_name = "REV")]
     pub revision: String,
+    /// Of a merge, the parent to go back to: 1 is the branch it was made on, 2 what was merged
+    #[arg(long, value_name = "N")]
+    pub mainline: Option<u64>,
     /// What the new commit says
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,

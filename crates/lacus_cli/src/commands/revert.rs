@@ -11,13 +11,16 @@ pub(crate) async fn run(context: &Context, args: RevertArgs) -> Result<(), Failu
     let branch = place.writable()?;
     let mut table = place.open_to_write().await?;
     let (id, commit) = place.commit(Some(&args.revision)).await?;
-    let record = record(args.message.unwrap_or_else(|| revert_message(&id, &commit)));
+    let record = record(args.message.unwrap_or_else(|| revert_message(&id, &commit, args.mainline)));
     let before = place.timeline.tip(branch).await?.head;
     let choice = args.settle.choice();
     let bar = context.output.bar("revert");
     let options = context.write_options(true, &bar);
-    let reverted =
-        place.timeline.revert(branch, &mut table, (id, &commit), &record, &mut |_| choice, &options).await?;
+    let (reverted, decide) = ((id, &*commit), &mut |_: &_| choice);
+    let reverted = place
+        .timeline
+        .revert_along(branch, &mut table, reverted, args.mainline, &record, decide, &options)
+        .await?;
     drop(bar);
     tell(context, &place, before, reverted).await
 }

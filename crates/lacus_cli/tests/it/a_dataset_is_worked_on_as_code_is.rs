@@ -334,6 +334,8 @@ fn one_commit_is_undone_or_taken() {
     assert!(log.ends_with("Revert \"on main\"\n"), "{log}");
     let error = sandbox.lacus(["revert", "d", "main~3"]).fails(2);
     assert!(error.contains("first"), "{error}");
+    let error = sandbox.lacus(["revert", "d", "main", "--mainline", "1"]).fails(2);
+    assert!(error.contains("no merge"), "{error}");
 
     sandbox.lacus(["restore", "d", "main~2"]).ok();
     assert_eq!(numbers(&sandbox, "x"), "[0,0,0,9]");
@@ -415,4 +417,19 @@ fn where_a_tensor_came_from() {
     sandbox.lacus(["commit", "d", "-m", "z", "--output", "z"]).fails(2);
     sandbox.lacus(["commit", "d", "-m", "z", "--input", "HEAD:none"]).fails(3);
     sandbox.lacus(["commit", "d", "-m", "z", "--input", "nowhere:x"]).fails(3);
+}
+
+#[test]
+fn a_merge_is_undone() {
+    let sandbox = two_lines();
+    let before = numbers(&sandbox, "x");
+    sandbox.lacus(["merge", "d", "dev"]).ok();
+    assert_ne!(numbers(&sandbox, "x"), before);
+    let error = sandbox.lacus(["revert", "d", "HEAD"]).fails(2);
+    for said in ["mainline", "1 goes back to", "2 goes back to", "on main", "on dev"] {
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    sandbox.lacus(["revert", "d", "HEAD", "--mainline", "3"]).fails(2);
+    sandbox.lacus(["revert", "d", "HEAD", "--mainline", "1"]).ok();
+    assert_eq!(numbers(&sandbox, "x"), before);
 }

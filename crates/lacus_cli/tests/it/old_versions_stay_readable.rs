@@ -33,3 +33,36 @@ fn by_number_and_by_time() {
     assert_eq!(sandbox.lacus(["doctor", "d", "--at", "2", "--json"]).json()["version"], 2);
     sandbox.lacus(["get", "d", "a", "--at", "yesterday"]).fails(3);
 }
+
+/// A time without a zone is local time, as in Python. `TZ` says which.
+#[test]
+fn times_without_a_zone_are_local() {
+    let sandbox = Sandbox::with_dataset();
+    sandbox.write_one("a.npy", &counting(&[3]));
+    sandbox.lacus(["put", "d", "a.npy"]).ok();
+    let history = sandbox.lacus(["history", "d", "--json"]).json();
+    let time = history[0]["time"].as_str().unwrap();
+    // The same digits are hours earlier in the east of Greenwich, and later in its west.
+    let bare = time.trim_end_matches('Z');
+    let at = |zone: &str, time: &str| {
+        let output = sandbox.command(["ls", "d", "--at", time]).env("TZ", zone).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for zone in ["XXX-9", "XXX", "XXX9"] {
+        assert_eq!(at(zone, time), (Some(0), String::new()), "{zone}");
+    }
+    assert_eq!(at("XXX", bare).0, Some(0));
+    assert_eq!(at("XXX9", bare).0, Some(0));
+    let (code, said) = at("XXX-9", bare);
+    assert_eq!(code, Some(3));
+    // Dates, not milliseconds; and those of UTC, as the history shows them.
+    assert!(said.contains(&time[..4]) && said.contains('Z') && !said.contains("000000"), "{said}");
+    for text in ["@1", "version:1", "1"] {
+        assert_eq!(sandbox.lacus(["ls", "d", "--at", text]).ok(), "a\n", "{text}");
+    }
+    let error = sandbox.lacus(["ls", "d", "--at", "v1"]).fails(3);
+    assert!(error.contains("@1"), "{error}");
+    sandbox.lacus(["commit", "d", "-m", "first"]).ok();
+    let error = sandbox.lacus(["tag", "d", "12"]).fails(2);
+    assert!(error.contains("version"), "{error}");
+}

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
+use chrono::{FixedOffset, TimeZone};
 use lacus_history::{BranchRef, CommitId, Commits, Held, Resolved, Revision, Step, Tag};
-use lacus_history::{branches, parse_time, resolve_revision, tags};
+use lacus_history::{branches, parse_time, parse_time_in, resolve_revision, tags};
 use lacus_simulation::seeded_world;
 use lacus_tensor::ErrorKind;
 
@@ -41,7 +42,8 @@ async fn whatever_it_is_called() {
         ("main", "branch main"),
         ("feature/x", "branch feature/x"),
         ("12", "branch 12"),
-        ("v12", "version 12"),
+        ("@12", "version 12"),
+        ("version:12", "version 12"),
         ("13", "version 13"),
         ("0", "version 0"),
         ("v1.0", "b"),
@@ -63,7 +65,6 @@ async fn whatever_it_is_called() {
         (&b, "b"),
         (&b[..12], "b"),
         (&format!("{}~1", b[..12].to_uppercase()), "a"),
-        ("2026-01-31", "time 1769817600000"),
         ("2026-01-31T00:00:01Z", "time 1769817601000"),
     ];
     for (text, expected) in cases {
@@ -88,6 +89,13 @@ async fn or_says_why_not() {
         ("main~9", ErrorKind::NotFound, "has 0 parents"),
         ("main^3", ErrorKind::NotFound, "has 2 parents"),
         ("21", ErrorKind::Invalid, "the newest is 20"),
+        ("@21", ErrorKind::Invalid, "the newest is 20"),
+        ("version:21", ErrorKind::Invalid, "the newest is 20"),
+        ("version:x", ErrorKind::NotFound, "no branch, tag, commit or version"),
+        ("v14", ErrorKind::NotFound, "no branch or tag \"v14\"; version 14 of a branch is written @14"),
+        ("v1", ErrorKind::NotFound, "did you mean v1.0? Version 1 of a branch is written @1"),
+        ("v99", ErrorKind::NotFound, "version 99 of a branch is written @99"),
+        ("@12~1", ErrorKind::Invalid, "version or a time"),
         ("99999999999999999999999", ErrorKind::NotFound, "no branch, tag, commit or version"),
         ("13~1", ErrorKind::Invalid, "version or a time"),
         ("", ErrorKind::Invalid, "empty"),
@@ -130,17 +138,69 @@ fn texts_come_apart() {
     assert_eq!(steps("a"), []);
 }
 
+/// A name that somebody relied on must not come to mean something else once it is deleted.
+#[tokio::test]
+async fn what_was_deleted_is_no_version() {
+    let World { commits, ids, main } = world().await;
+    let (store, world) = (commits.store().clone(), seeded_world(2));
+    let tag = Tag {
+        name: "v7".to_owned(),
+        commit: ids["b"],
+        author: String::new(),
+        time_millis: 0,
+        message: String::new(),
+    };
+    tags::create(&store, &world, tag).await.unwrap();
+    let resolve = async |text: &str| resolve_revision(&commits, text, &main, NEWEST).await;
+    assert!(matches!(resolve("v7").await.unwrap(), Resolved::Commit(id, _) if id == ids["b"]));
+    tags::delete(&store, "v7").await.unwrap();
+    let error = resolve("v7").await.unwrap_err();
+    assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains("@7"), "{error}");
+
+    let held = branches::get(&store, "12").await.unwrap();
+    branches::delete(&store, &world, &held).await.unwrap();
+    let error = resolve("12").await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("version 12 is @12"), "{error}");
+    assert!(matches!(resolve("@12").await.unwrap(), Resolved::Version(12)));
+}
+
+/// Digits that are the beginning of a commit's id and a version there is.
+#[tokio::test]
+async fn digits_that_mean_two_things_mean_neither() {
+    let World { commits, main, .. } = world().await;
+    let digits = loop {
+        let count = commits.list().await.unwrap().len();
+        let id = commits.write(&commit(&format!("number {count}"), 1, Vec::new())).await.unwrap();
+        if id.digits(4).bytes().all(|digit| digit.is_ascii_digit()) {
+            break id.digits(4);
+        }
+    };
+    let version: u64 = digits.parse().unwrap();
+    let error = resolve_revision(&commits, &digits, &main, version).await.unwrap_err();
+    assert!(
+        error.kind() == ErrorKind::Invalid && error.to_string().contains(&format!("@{version}")),
+        "{error}"
+    );
+    let found = resolve_revision(&commits, &format!("@{digits}"), &main, version).await.unwrap();
+    assert!(matches!(found, Resolved::Version(found) if found == version));
+    // Where there is no such version, it is the commit.
+    let found = resolve_revision(&commits, &digits, &main, 0).await.unwrap();
+    assert!(version == 0 || matches!(found, Resolved::Commit(..)));
+}
+
 #[test]
 fn times_are_read() {
-    let day = 1_769_817_600_000;
-    let noon = day + 43_200_000;
+    let (day, hour) = (1_769_817_600_000, 3_600_000);
+    let noon = day + 12 * hour;
+    let zone = FixedOffset::east_opt(3 * 3600).unwrap();
     for (text, expected) in [
-        ("2026-01-31", Some(day)),
-        ("2026-01-31T12:00", Some(noon)),
-        ("2026-01-31 12:00", Some(noon)),
+        // Without a zone: that of whoever asks.
+        ("2026-01-31", Some(day - 3 * hour)),
+        ("2026-01-31T12:00", Some(noon - 3 * hour)),
+        ("2026-01-31 12:00", Some(noon - 3 * hour)),
+        ("2026-01-31 12:00:00.250", Some(noon - 3 * hour + 250)),
         ("2026-01-31T12:00Z", Some(noon)),
         ("2026-01-31T12:00:00Z", Some(noon)),
-        ("2026-01-31 12:00:00.250", Some(noon + 250)),
         ("2026-01-31T14:00:00+02:00", Some(noon)),
         ("2026-01-31T14:00+02:00", Some(noon)),
         ("2026-01-31 14:00:00+0200", Some(noon)),
@@ -150,6 +210,8 @@ fn times_are_read() {
         ("12:00", None),
         ("", None),
     ] {
-        assert_eq!(parse_time(text), expected, "{text}");
+        assert_eq!(parse_time_in(text, &zone), expected, "{text}");
     }
+    let local = chrono::Local.with_ymd_and_hms(2026, 1, 31, 12, 0, 0).unwrap().timestamp_millis();
+    assert_eq!(parse_time("2026-01-31T12:00"), Some(local));
 }

@@ -2,6 +2,7 @@
 
 mod a_commit_never_changes;
 mod a_dataset_has_a_history;
+mod a_merge_can_be_reverted;
 mod a_revision_names_one_state;
 mod branches_and_commits_cost_little;
 mod check_finds_damage;
