@@ -91,4 +91,4 @@ def test_columns_of_the_first_versions_come_first_and_are_followed_by_name(tmp_p
     ds.merge("renamed")
     assert ds.columns == [*renamed, "a"]
     assert ds["zzz"].names(0) == ds["zzz"].class_names[-1]
-    assert ds["raster"][0, 0] == 7 and "grid" not in ds
+    assert (ds["raster"][0, 0] == 7).all() and "grid" not in ds
