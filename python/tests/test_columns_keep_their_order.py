@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import lacus
+
+sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
+
+from make_first_files import unpack  # noqa: E402
 
 WANTED = ["zebra", "ant", "mole", "bee"]
 
@@ -64,3 +69,26 @@ def test_exports_have_the_order(tmp_path: Path) -> None:
     ds = _made(tmp_path / "ds")
     ds.export_to(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == ",".join(WANTED)
+
+
+def test_columns_of_the_first_versions_come_first_and_are_followed_by_name(tmp_path: Path) -> None:
+    ds = lacus.open(unpack(tmp_path / "old"))
+    names = ds.columns
+    assert names == sorted(names)
+    ds.checkout("renamed", create=True)
+    ds.compact()
+    ds.add_column("a", "text")
+    ds.rename("label", "zzz")
+    ds.rename("grid", "raster")
+    ds.compact()
+    ds.commit("Renamed")
+    renamed = ["zzz" if name == "label" else name for name in names]
+    assert ds.columns == [*renamed, "a"]
+    ds.checkout("main")
+    ds["label"][0] = ds["label"].class_names[-1]
+    ds["grid"][0, 0] = 7
+    ds.commit("Changed")
+    ds.merge("renamed")
+    assert ds.columns == [*renamed, "a"]
+    assert ds["zzz"].names(0) == ds["zzz"].class_names[-1]
+    assert (ds["raster"][0, 0] == 7).all() and "grid" not in ds

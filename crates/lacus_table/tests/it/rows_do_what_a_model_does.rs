@@ -27,6 +27,8 @@ struct Model {
     seed: u64,
     rows: Vec<u64>,
     columns: BTreeMap<String, (Form, BTreeMap<u64, Cell>)>,
+    /// The names of the columns, in the order in which they were added.
+    order: Vec<String>,
 }
 
 pub(crate) fn header(form: Form) -> ColumnHeader {
@@ -150,7 +152,7 @@ async fn check(table: &Table, model: &Model, dice: &Dice) {
     let found: Vec<u64> = (0..axis.len()).map(|position| axis.id(position).unwrap()).collect();
     assert_eq!(found, model.rows, "seed {}", model.seed);
     let names: Vec<String> = table.columns().unwrap().into_iter().map(|column| column.name).collect();
-    assert_eq!(names, model.columns.keys().cloned().collect::<Vec<_>>());
+    assert_eq!(names, model.order, "seed {}", model.seed);
     for (name, (form, cells)) in &model.columns {
         // In any order, with repetitions and rows that are not there.
         let mut ids = model.rows.clone();
@@ -188,6 +190,9 @@ async fn step(table: &mut Table, model: &mut Model, dice: &Dice) {
                 ..Default::default()
             };
             table.change_rows(change, &options).await.unwrap();
+            if !model.order.contains(&name) {
+                model.order.push(name.clone());
+            }
             model.columns.insert(name, (form, BTreeMap::new()));
         }
         2..=5 => {
@@ -239,10 +244,13 @@ async fn step(table: &mut Table, model: &mut Model, dice: &Dice) {
             if dice.below(2) == 0 {
                 table.remove(&[&name], &options).await.unwrap();
                 model.columns.remove(&name);
+                model.order.retain(|other| *other != name);
             } else if !model.columns.contains_key("renamed") {
                 table.rename_column(&name, "renamed", &options).await.unwrap();
                 let column = model.columns.remove(&name).unwrap();
                 model.columns.insert("renamed".into(), column);
+                let renamed = model.order.iter_mut().filter(|other| **other == name);
+                renamed.for_each(|name| *name = "renamed".into());
             }
         }
         _ => {
