@@ -129,7 +129,7 @@ fn tars_with_missing_and_broken_members() {
         ("./a.jpg", &picture),
         ("./a.cls", b"3\n"),
         ("b.cls", b"1"),
-        ("b.bin", b"?"),
+        ("b.xyz", b"?"),
         ("c.json", b"{"),
         ("c.cls", b"2"),
         ("README", b"hello"),
@@ -146,7 +146,7 @@ fn tars_with_missing_and_broken_members() {
         assert_eq!(ints(&values(&found, "label").await), [Some(3), Some(1), None]);
         let told = reasons(&report).join("\n");
         assert_eq!(report.skipped_total, 3, "{told}");
-        assert!(told.contains("b.bin: nothing is known of .bin members (1 of them)"), "{told}");
+        assert!(told.contains("b.xyz: nothing is known of .xyz members (1 of them)"), "{told}");
         assert!(told.contains("a.tar: c: .json: it is not JSON"), "{told}");
         assert!(told.contains("a.tar: d: column \"image\""), "{told}");
 
