@@ -151,11 +151,15 @@ impl Explanation {
         graphviz::dot(self)
     }
 
-    /// The line of the program that an operator comes from.
-    fn line(&self, start: usize) -> usize {
-        let source = &self.plan.network.source;
-        source.bytes().take(start).filter(|&byte| byte == b'\n').count() + 1
+    /// Where the lines of the program end, to find those of many operators.
+    fn line_ends(&self) -> Vec<usize> {
+        self.plan.network.source.match_indices('\n').map(|(at, _)| at).collect()
     }
+}
+
+/// The number of the line that a part of the program begins in.
+fn line(line_ends: &[usize], start: usize) -> usize {
+    line_ends.partition_point(|&end| end < start) + 1
 }
 
 #[cfg(test)]

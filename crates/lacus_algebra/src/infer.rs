@@ -82,6 +82,10 @@ pub fn check(
 /// call functions twice double with each level.
 const MAX_EXPRESSIONS: usize = 100_000;
 
+/// Levels of elements after which what is there of an expression over whole arrays is computed on its own: a row of ten
+/// thousand operators becomes some hundred steps, which are put together again as far as that is good.
+const MAX_LEVELS: usize = 100;
+
 /// Levels of expressions within each other, through calls. Walks over them recurse, and must fit the 2 MiB stack of
 /// a thread.
 const MAX_DEPTH: usize = 250;
@@ -186,6 +190,24 @@ fn describe(dtype: DType, dims: &[u64]) -> String {
 }
 
 impl<'a> Infer<'a> {
+    /// One level further in. Fails if there are too many.
+    fn deeper(&mut self, span: Span) -> Result<(), AlgebraError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.fail(Problem::TooDeep { limit: MAX_DEPTH }, span);
+        }
+        Ok(())
+    }
+
+    /// One expression more. Fails if there are too many.
+    fn longer(&mut self, span: Span) -> Result<(), AlgebraError> {
+        self.size += 1;
+        if self.size > MAX_EXPRESSIONS {
+            return self.fail(Problem::TooLong { limit: MAX_EXPRESSIONS }, span);
+        }
+        Ok(())
+    }
+
     fn fail<T>(&self, problem: Problem, span: Span) -> Result<T, AlgebraError> {
         Err(problem.at(Place::of(self.source, span.start, span.end)))
     }

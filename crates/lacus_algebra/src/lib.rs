@@ -35,6 +35,7 @@
 //! described in `docs/algebra.md`; decisions and what they cost are in `design/0003-the-algebra.md`.
 
 mod error;
+mod steps;
 
 mod array;
 mod function;

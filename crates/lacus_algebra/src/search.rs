@@ -13,8 +13,9 @@ pub(crate) mod rounds;
 
 use crate::expr::Slot;
 use crate::site_set::SiteSets;
+use crate::steps;
 use crate::touch::Touches;
-use eliminate::{Cost, Factor, minimise, order};
+use eliminate::{Cost, Factor, entries, minimise, order};
 use model::Model;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,25 +108,76 @@ impl<'m, 'a> Weigh<'m, 'a> {
         Arc::clone(found)
     }
 
-    /// The cost of what a node has to do with: itself, and the values that it makes and reads.
-    pub(crate) fn local(&mut self, node: usize, chosen: &[usize]) -> Cost {
+    /// The values that a node makes and reads, if anybody reads them.
+    fn values_of(&self, node: usize) -> Vec<Slot> {
         let model = self.model;
         let operator = model.nodes[node].tiled.operator;
         let mut values: Vec<Slot> = operator.reads.iter().map(|read| read.value).collect();
         values.push(operator.output);
         values.sort_unstable();
         values.dedup();
+        values.retain(|value| model.consumers.contains_key(value));
+        values
+    }
+
+    /// Tiles that are looked at to find the cost of a value.
+    fn value_work(&self, value: Slot) -> u128 {
+        (self.model.floats[value.0].len() * (self.model.consumers[&value].len() + 1)) as u128
+    }
+
+    /// Tiles that are looked at to find what a node has to do with.
+    pub(crate) fn local_work(&self, node: usize) -> u128 {
+        self.values_of(node).into_iter().map(|value| self.value_work(value)).sum()
+    }
+
+    /// The cost of what a node has to do with: itself, and the values that it makes and reads.
+    pub(crate) fn local(&mut self, node: usize, chosen: &[usize]) -> Cost {
+        let model = self.model;
         let mut cost = model.own_cost(node, &model.nodes[node].candidates[chosen[node]]);
-        for value in values.into_iter().filter(|value| model.consumers.contains_key(value)) {
+        for value in self.values_of(node) {
             cost = cost + self.value_cost(value, |other| chosen[other]);
         }
         cost
+    }
+
+    /// The cost of what a node has to do with as it was chosen, and with another candidate: of what differs between the two.
+    /// `reads` has the values that it reads, with its numbers among their consumers. Also tells how many tiles were looked at.
+    pub(crate) fn compare(
+        &mut self,
+        node: usize,
+        other: usize,
+        chosen: &mut [usize],
+        reads: &[(Slot, usize)],
+    ) -> (Cost, Cost, u128) {
+        let model = self.model;
+        let own = chosen[node];
+        let candidates = &model.nodes[node].candidates;
+        let mut values: Vec<Slot> = reads
+            .iter()
+            .filter(|&&(value, at)| self.need(value, at, own) != self.need(value, at, other))
+            .map(|(value, _)| *value)
+            .collect();
+        let output = model.nodes[node].tiled.operator.output;
+        if candidates[own].homes != candidates[other].homes && model.consumers.contains_key(&output) {
+            values.push(output);
+        }
+        values.sort_unstable();
+        values.dedup();
+        let mut of = |choice: usize| {
+            chosen[node] = choice;
+            let moved = values.iter().map(|&value| self.value_cost(value, |node| chosen[node]));
+            moved.fold(model.own_cost(node, &candidates[choice]), |all, cost| all + cost)
+        };
+        let (new, old) = (of(other), of(own));
+        let work = values.iter().map(|&value| 2 * self.value_work(value)).sum();
+        (old, new, work)
     }
 
     /// The cost of moving a value when nodes do as `choice` says.
     fn value_cost(&mut self, value: Slot, choice: impl Fn(usize) -> usize) -> Cost {
         let model = self.model;
         let consumers = &model.consumers[&value];
+        steps::count(consumers.len() * model.floats[value.0].len());
         let needs: Vec<Arc<SiteSets>> =
             (0..consumers.len()).map(|at| self.need(value, at, choice(consumers[at].node))).collect();
         let needs: Vec<&SiteSets> = needs.iter().map(|sets| &**sets).collect();
@@ -149,20 +201,20 @@ impl<'m, 'a> Weigh<'m, 'a> {
     pub(crate) fn solve(&mut self, allowed: &[Vec<usize>]) -> Choice {
         let model = self.model;
         let scopes = model.scopes();
+        let nodes: Vec<&[usize]> = scopes.iter().map(|(_, nodes)| &nodes[..]).collect();
         let widest = allowed.iter().map(Vec::len).max().unwrap_or(1);
+        let fewer = [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1].into_iter().filter(|&most| most < widest);
         let mut domains: Vec<usize> = Vec::new();
-        for most in [widest, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1] {
+        for most in std::iter::once(widest).chain(fewer) {
             domains = allowed.iter().map(|own| own.len().min(most).max(1)).collect();
-            let nodes: Vec<Vec<usize>> = scopes.iter().map(|(_, nodes)| nodes.clone()).collect();
-            let entries = |nodes: &[usize]| nodes.iter().map(|&at| domains[at] as u128).product::<u128>();
             let work: u128 = scopes
                 .iter()
                 .map(|(value, nodes)| {
-                    let readers = model.consumers[value].len() as u128 + 1;
-                    entries(nodes).saturating_mul(model.floats[value.0].len() as u128 * readers)
+                    let entries = entries(&domains, nodes.iter().copied(), u128::MAX - 1);
+                    entries.saturating_mul(self.value_work(*value))
                 })
                 .fold(0, u128::saturating_add);
-            if work <= u128::from(model.options.effort) && order(&domains, &nodes).1 <= MAX_TABLE {
+            if work <= u128::from(model.options.effort) && order(&domains, &nodes, MAX_TABLE).is_some() {
                 break;
             }
         }
@@ -172,15 +224,13 @@ impl<'m, 'a> Weigh<'m, 'a> {
             let costs = (0..count).map(|at| model.own_cost(node, &own[allowed[node][at]])).collect();
             factors.push(Factor { variables: vec![node], costs });
         }
+        // Where each node stands in the scope that is looked at.
+        let mut places = vec![0; model.nodes.len()];
         for (value, nodes) in &scopes {
+            nodes.iter().enumerate().for_each(|(place, &node)| places[node] = place);
             let counts: Vec<usize> = nodes.iter().map(|&node| domains[node]).collect();
             let costs = crate::array::positions(&counts)
-                .map(|at| {
-                    self.value_cost(*value, |node| {
-                        let place = nodes.iter().position(|&other| other == node).unwrap_or(0);
-                        allowed[node][at[place]]
-                    })
-                })
+                .map(|at| self.value_cost(*value, |node| allowed[node][at[places[node]]]))
                 .collect();
             factors.push(Factor { variables: nodes.clone(), costs });
         }
@@ -188,27 +238,24 @@ impl<'m, 'a> Weigh<'m, 'a> {
         let mut chosen: Vec<usize> = local.iter().enumerate().map(|(node, &at)| allowed[node][at]).collect();
         let is_exact = domains.iter().zip(allowed).all(|(&count, own)| count == own.len());
         if !is_exact {
-            self.improve(&mut chosen, allowed, &scopes);
+            self.improve(&mut chosen, allowed);
         }
         Choice { chosen, is_exact }
     }
 
     /// Changes one node at a time, as long as that helps.
-    fn improve(&mut self, chosen: &mut [usize], allowed: &[Vec<usize>], scopes: &[(Slot, Vec<usize>)]) {
+    fn improve(&mut self, chosen: &mut [usize], allowed: &[Vec<usize>]) {
         let model = self.model;
         let mut work = 0u128;
         for _ in 0..MAX_SWEEPS {
             let mut changed = false;
             for node in 0..chosen.len() {
+                if work > u128::from(model.options.effort) {
+                    return;
+                }
                 let mut best = (Cost(f64::INFINITY, f64::INFINITY), chosen[node]);
                 let own = chosen[node];
-                let each_work: u128 = scopes
-                    .iter()
-                    .filter(|(_, nodes)| nodes.contains(&node))
-                    .map(|(value, _)| {
-                        (model.floats[value.0].len() * (model.consumers[value].len() + 1)) as u128
-                    })
-                    .sum();
+                let each_work = self.local_work(node);
                 for &at in [own].iter().chain(allowed[node].iter().filter(|&&at| at != own)) {
                     if work > u128::from(model.options.effort) {
                         break;

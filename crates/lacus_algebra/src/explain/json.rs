@@ -1,6 +1,6 @@
 //! An explanation for programs.
 
-use super::{Explanation, Tasks};
+use super::{Explanation, Tasks, line};
 use crate::machine::Objective;
 use crate::network::{Formula, Made, Until, letter};
 use crate::plan::{Alternative, PlannedOperator};
@@ -24,8 +24,10 @@ pub(super) fn json(explanation: &Explanation) -> Value {
             })
         })
         .collect();
+    let line_ends = explanation.line_ends();
+    let line_of = |start| line(&line_ends, start);
     let operators: Vec<Value> =
-        plan.operators.iter().map(|(&at, planned)| operator(explanation, at, planned)).collect();
+        plan.operators.iter().map(|(&at, planned)| operator(explanation, at, planned, &line_of)).collect();
     let loops: Vec<Value> = plan
         .network
         .looping()
@@ -35,7 +37,7 @@ pub(super) fn json(explanation: &Explanation) -> Value {
             let carried: Vec<&str> =
                 node.carried.iter().map(|carried| &*plan.network.value(carried.inside).name).collect();
             let is_counted = matches!(node.until, Until::Counted(..));
-            json!({"line": explanation.line(node.span.start), "counted": is_counted, "carries": carried})
+            json!({"line": line_of(node.span.start), "counted": is_counted, "carries": carried})
         })
         .collect();
     let ways: Map<String, Value> =
@@ -87,7 +89,12 @@ fn spread(spread: &Spread) -> Value {
     }
 }
 
-fn operator(explanation: &Explanation, at: usize, planned: &PlannedOperator) -> Value {
+fn operator(
+    explanation: &Explanation,
+    at: usize,
+    planned: &PlannedOperator,
+    line_of: &dyn Fn(usize) -> usize,
+) -> Value {
     let network = &explanation.plan.network;
     let operator = &network.operators[at];
     let other = |other: &Alternative| {
@@ -100,7 +107,7 @@ fn operator(explanation: &Explanation, at: usize, planned: &PlannedOperator) -> 
     };
     json!({
         "number": at,
-        "line": explanation.line(operator.span.start),
+        "line": line_of(operator.span.start),
         "kind": operator.kind(),
         "formula": Formula(network, operator).to_string(),
         "spread": spread(&planned.spread),

@@ -1,6 +1,6 @@
 //! An explanation for people.
 
-use super::Explanation;
+use super::{Explanation, line};
 use crate::machine::Objective;
 use crate::network::{Formula, Made, Until};
 use std::fmt::Write;
@@ -53,9 +53,10 @@ fn write(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         )?;
     }
     writeln!(out, "\noperators")?;
+    let line_ends = explanation.line_ends();
     for (&at, planned) in &plan.operators {
         let operator = &network.operators[at];
-        let line = explanation.line(operator.span.start);
+        let line = line(&line_ends, operator.span.start);
         writeln!(out, "  line {line}, {}: {}", operator.kind(), Formula(network, operator))?;
         let rounds = if planned.rounds == 1 { String::new() } else { format!(", {} times", planned.rounds) };
         writeln!(
@@ -83,7 +84,7 @@ fn write(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             Until::Counted(..) => "counted".to_owned(),
             Until::Is(..) => format!("{} rounds assumed", plan.options.rounds),
         };
-        let line = explanation.line(node.span.start);
+        let line = line(&line_ends, node.span.start);
         writeln!(out, "  line {line}, loop, {rounds}: carries {}", names.join(", "))?;
     }
     tasks(explanation, out)

@@ -10,6 +10,13 @@ impl Infer<'_> {
     /// The expression as a sum of indices and known numbers times whole numbers. Within a statement with
     /// indices, a name that is no variable is an index.
     pub(super) fn affine(&mut self, expr: &Expr) -> Result<Affine, AlgebraError> {
+        self.deeper(expr.span)?;
+        let found = self.affine_node(expr);
+        self.depth -= 1;
+        found
+    }
+
+    fn affine_node(&mut self, expr: &Expr) -> Result<Affine, AlgebraError> {
         let reason = |text: String| Problem::NotAffine { reason: text };
         let too_large = || reason("a number exceeds 64 bits".to_owned());
         match &expr.node {
@@ -81,7 +88,10 @@ impl Infer<'_> {
     pub(super) fn try_affine(&mut self, expr: &Expr) -> Option<Affine> {
         let indices = self.indices.clone();
         let count = indices.as_ref().map_or(0, super::IndexScope::len);
+        // Nobody asks for the place of an error that is no error, and it takes as long to find as the text is.
+        let (source, depth) = (std::mem::take(&mut self.source), self.depth);
         let result = self.affine(expr).ok();
+        (self.source, self.depth) = (source, depth);
         if self.indices.as_ref().map_or(0, super::IndexScope::len) != count {
             self.indices = indices;
             return None;
@@ -122,6 +132,17 @@ impl Infer<'_> {
 
     /// What a condition says about positions when it is true (or false): affine numbers that are at least 0.
     pub(super) fn says(&mut self, condition: &Expr, truth: bool) -> Vec<Affine> {
+        let depth = self.depth;
+        let found = match self.deeper(condition.span) {
+            Ok(()) => self.says_node(condition, truth),
+            // Whoever looks at the condition itself says that it is too deep.
+            Err(_) => Vec::new(),
+        };
+        self.depth = depth;
+        found
+    }
+
+    fn says_node(&mut self, condition: &Expr, truth: bool) -> Vec<Affine> {
         match &condition.node {
             ExprNode::Unary(UnaryOp::Not, inner) => self.says(inner, !truth),
             ExprNode::Binary(op, a, b) if op.is_logical() => {

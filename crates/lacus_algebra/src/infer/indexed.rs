@@ -6,7 +6,7 @@
 //! checked against its axis, and last the sums are put in place.
 
 use super::place_sums::{place_guard, place_sum};
-use super::{Binding, Facts, Infer, Lowered};
+use super::{Binding, Facts, Infer, Lowered, MAX_LEVELS};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode, Index, ReduceOp, Reduction, Slot, Symbol};
 use crate::syntax::{Expr, ExprNode, Span, Subscript, Target};
@@ -115,20 +115,64 @@ impl Infer<'_> {
                 indices.said = said;
             }
         }
-        let body = self.lower(value)?;
-        let body = self.element(body, value)?;
         let inner: Vec<Axis> = scope
             .names
             .iter()
             .filter(|(name, ..)| !outputs.contains(name))
             .filter_map(|(_, index, extent)| Some(Axis { index: *index, extent: (*extent)? }))
             .collect();
+        let body = match reduce {
+            None if guards.is_empty() => self.terms(value, &axes, &inner, &scope)?,
+            _ => {
+                let body = self.lower(value)?;
+                self.element(body, value)?
+            }
+        };
         self.indices = None;
         let body = match reduce {
             None => self.sum_terms(body, &inner, guards, &scope, span)?,
             Some(op) => self.reduce_all(op, body, inner, guards, span)?,
         };
         Ok(Lowered { axes, body, facts: Facts::default() })
+    }
+
+    /// The right side of a statement, which is one element. Of a long row of terms, what is there is summed where it is to be
+    /// summed and computed on its own every now and then: sums stand within terms, so that is the same.
+    fn terms(
+        &mut self,
+        value: &Expr,
+        axes: &[Axis],
+        inner: &[Axis],
+        scope: &IndexScope,
+    ) -> Result<Element, AlgebraError> {
+        let (mut row, mut first) = (Vec::new(), value);
+        while let ExprNode::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), left, right) = &first.node {
+            row.push((*op, first, right));
+            first = left;
+        }
+        if row.len() <= MAX_LEVELS {
+            let body = self.lower(value)?;
+            return self.element(body, value);
+        }
+        let mut sum = self.operand(first)?;
+        for (at, (op, expr, right)) in row.into_iter().rev().enumerate() {
+            self.longer(expr.span)?;
+            let term = self.operand(right)?;
+            sum = self.binary(op, sum, term, expr.span)?;
+            if at % MAX_LEVELS != MAX_LEVELS - 1 {
+                continue;
+            }
+            let facts = sum.facts;
+            let body = self.element(sum, expr)?;
+            let body = self.sum_terms(body, inner, Vec::new(), scope, expr.span)?;
+            let own: Vec<Axis> = axes.iter().filter(|axis| body.uses(axis.index)).cloned().collect();
+            let (dtype, dims) = (body.dtype, own.iter().map(|axis| axis.extent).collect());
+            let position = own.iter().map(|axis| Affine::index(axis.index)).collect();
+            let slot = self.slot(&format!("_{}", self.program.slots.len()), dtype, dims, expr.span)?;
+            self.compute(slot, Lowered { axes: own, body, facts }, expr.span);
+            sum = Lowered::scalar(Element { node: ElementNode::Read(slot, position), dtype }, facts);
+        }
+        self.element(sum, value)
     }
 
     /// A single element, or an error that tells to index the array.
@@ -141,8 +185,11 @@ impl Infer<'_> {
 
     fn conditions(&mut self, guard: &Expr, all: &mut Vec<Element>) -> Result<(), AlgebraError> {
         if let ExprNode::Binary(BinaryOp::And, a, b) = &guard.node {
+            self.deeper(guard.span)?;
             self.conditions(a, all)?;
-            return self.conditions(b, all);
+            self.conditions(b, all)?;
+            self.depth -= 1;
+            return Ok(());
         }
         let value = self.lower(guard)?;
         if value.body.dtype != DType::Bool {
@@ -233,6 +280,13 @@ impl Infer<'_> {
 
     /// Notes every subscript on the right side, and with it every index.
     fn collect(&mut self, expr: &Expr) -> Result<(), AlgebraError> {
+        self.deeper(expr.span)?;
+        self.collect_node(expr)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn collect_node(&mut self, expr: &Expr) -> Result<(), AlgebraError> {
         match &expr.node {
             ExprNode::Subscript(base, subscripts) => {
                 let indices = self.indices.take();
@@ -269,9 +323,13 @@ impl Infer<'_> {
                 Ok(())
             }
             ExprNode::Unary(_, a) => self.collect(a),
-            ExprNode::Binary(_, a, b) => {
-                self.collect(a)?;
-                self.collect(b)
+            ExprNode::Binary(..) => {
+                let (row, first) = expr.row();
+                self.collect(first)?;
+                row.into_iter().rev().try_for_each(|expr| match &expr.node {
+                    ExprNode::Binary(_, _, right) => self.collect(right),
+                    _ => Ok(()),
+                })
             }
             ExprNode::Call { name, arguments } if !WHOLE_FUNCTIONS.contains(&name.as_str()) => {
                 arguments.iter().try_for_each(|argument| self.collect(&argument.value))

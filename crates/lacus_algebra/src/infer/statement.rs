@@ -4,7 +4,7 @@ use super::call::is_built_in;
 use super::{Binding, Definition, Facts, Infer, Lowered, describe};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Slot, Step, StepNode};
-use crate::syntax::{Expr, ExprNode, Span, Statement, StatementNode, Subscript, Target};
+use crate::syntax::{Expr, ExprNode, Span, Statement, StatementNode, Target};
 use lacus_tensor::DType;
 use std::collections::BTreeSet;
 
@@ -202,9 +202,13 @@ impl<'a> Infer<'a> {
     }
 
     fn bound(&mut self, expr: &Expr) -> Result<Affine, AlgebraError> {
-        self.affine(expr).or_else(|error| match self.known(expr, "a bound of a loop") {
-            Ok(known) => Ok(Affine::constant(known)),
-            Err(_) => Err(error),
+        let depth = self.depth;
+        self.affine(expr).or_else(|error| {
+            self.depth = depth;
+            match self.known(expr, "a bound of a loop") {
+                Ok(known) => Ok(Affine::constant(known)),
+                Err(_) => Err(error),
+            }
         })
     }
 
@@ -276,29 +280,11 @@ fn assigned_names(statements: &[Statement], all: &mut BTreeSet<String>) {
 }
 
 fn names(expr: &Expr, all: &mut BTreeSet<String>) {
-    match &expr.node {
-        ExprNode::Name(name) => {
+    let mut open = vec![expr];
+    while let Some(expr) = open.pop() {
+        if let ExprNode::Name(name) = &expr.node {
             all.insert(name.clone());
         }
-        ExprNode::Unary(_, a) => names(a, all),
-        ExprNode::Binary(_, a, b) | ExprNode::MatMul(a, b) => {
-            names(a, all);
-            names(b, all);
-        }
-        ExprNode::List(items) => items.iter().for_each(|item| names(item, all)),
-        ExprNode::Call { arguments, .. } => arguments.iter().for_each(|argument| names(&argument.value, all)),
-        ExprNode::Subscript(base, subscripts) => {
-            names(base, all);
-            for subscript in subscripts {
-                match subscript {
-                    Subscript::At(at) => names(at, all),
-                    Subscript::New => {}
-                    Subscript::Range(start, stop, step) => {
-                        [start, stop, step].into_iter().flatten().for_each(|bound| names(bound, all));
-                    }
-                }
-            }
-        }
-        ExprNode::Bool(_) | ExprNode::Int(_) | ExprNode::Float(_) | ExprNode::Text(_) => {}
+        open.extend(expr.parts());
     }
 }

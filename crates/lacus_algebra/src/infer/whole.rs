@@ -1,6 +1,6 @@
 //! Expressions: literals, names, operators, subscripts of whole arrays.
 
-use super::{Binding, Facts, Infer, Lowered, MAX_DEPTH, MAX_EXPRESSIONS};
+use super::{Binding, Facts, Infer, Lowered, MAX_LEVELS};
 use crate::error::{AlgebraError, Problem};
 use crate::expr::{Affine, Axis, Element, ElementNode, ReduceOp, Reduction};
 use crate::syntax::{Expr, ExprNode, Span, Subscript};
@@ -13,14 +13,8 @@ impl Infer<'_> {
 
     /// An expression as an array over its axes; within a statement with indices, as one element.
     pub(super) fn lower(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
-        self.size += 1;
-        if self.size > MAX_EXPRESSIONS {
-            return self.fail(Problem::TooLong { limit: MAX_EXPRESSIONS }, expr.span);
-        }
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return self.fail(Problem::TooDeep { limit: MAX_DEPTH }, expr.span);
-        }
+        self.longer(expr.span)?;
+        self.deeper(expr.span)?;
         let value = self.lower_node(expr);
         self.depth -= 1;
         value
@@ -44,15 +38,9 @@ impl Infer<'_> {
                 let a = self.operand(a)?;
                 self.unary(*op, a, expr.span)
             }
-            ExprNode::Binary(op, a, b) => {
-                let (a, b) = (self.operand(a)?, self.operand(b)?);
-                self.binary(*op, a, b, expr.span)
-            }
-            ExprNode::MatMul(a, b) => {
-                let product = self.in_whole(|infer| {
-                    let (a, b) = (infer.factor(a)?, infer.factor(b)?);
-                    infer.matmul(a, b, expr.span)
-                })?;
+            ExprNode::Binary(..) => self.row(expr),
+            ExprNode::MatMul(..) => {
+                let product = self.in_whole(|infer| infer.products(expr))?;
                 self.as_part(product, expr)
             }
             ExprNode::Call { name, arguments } => self.call(name, arguments, expr),
@@ -69,6 +57,58 @@ impl Infer<'_> {
         }
     }
 
+    /// A row of operators on elements, from the left.
+    #[inline(never)]
+    fn row(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        let (mut row, mut first) = (Vec::new(), expr);
+        while let ExprNode::Binary(op, left, right) = &first.node {
+            row.push((*op, first, right));
+            first = left;
+        }
+        let depth = self.depth;
+        // Of whole arrays, what is there can be computed on its own at any point. One element cannot: it is as deep as its
+        // row is long.
+        let is_whole = self.indices.is_none();
+        if !is_whole {
+            self.depth += row.len() - 1;
+        }
+        let mut value = self.operand(first)?;
+        for (at, (op, expr, right)) in row.into_iter().rev().enumerate() {
+            if at > 0 {
+                self.longer(expr.span)?;
+                value = self.settle(value, expr.span)?;
+            }
+            let right = self.operand(right)?;
+            value = self.binary(op, value, right, expr.span)?;
+            if !is_whole {
+                self.depth = self.depth.saturating_sub(1).max(depth);
+            } else if value.body.depth() > MAX_LEVELS {
+                value = self.materialize(value, expr.span)?;
+            }
+        }
+        self.depth = depth;
+        Ok(value)
+    }
+
+    /// A row of products of matrices, from the left.
+    #[inline(never)]
+    fn products(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
+        let (mut row, mut first) = (Vec::new(), expr);
+        while let ExprNode::MatMul(left, right) = &first.node {
+            row.push((first, left, right));
+            first = left;
+        }
+        let mut value = self.lower(first)?;
+        for (at, (expr, left, right)) in row.into_iter().rev().enumerate() {
+            if at > 0 {
+                self.longer(expr.span)?;
+            }
+            let (a, b) = (self.as_factor(value, left.span)?, self.factor(right)?);
+            value = self.matmul(a, b, expr.span)?;
+        }
+        Ok(value)
+    }
+
     /// An expression within a larger one.
     pub(super) fn operand(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
         let value = self.lower(expr)?;
@@ -79,9 +119,13 @@ impl Infer<'_> {
     /// variable or a part of one.
     pub(super) fn factor(&mut self, expr: &Expr) -> Result<Lowered, AlgebraError> {
         let value = self.lower(expr)?;
+        self.as_factor(value, expr.span)
+    }
+
+    fn as_factor(&mut self, value: Lowered, span: Span) -> Result<Lowered, AlgebraError> {
         match value.body.node {
             ElementNode::Read(..) | ElementNode::Constant(_) => Ok(value),
-            _ => self.materialize(value, expr.span),
+            _ => self.materialize(value, span),
         }
     }
 

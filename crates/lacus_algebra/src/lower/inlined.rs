@@ -50,7 +50,8 @@ impl Network {
                 && found.scope == operator.scope
                 && is_alone
                 && may(read.value, operator.output)
-                && looks_once(operator, read);
+                && looks_once(operator, read)
+                && count(&operator.body) + count(&found.body) <= MOST_PARTS + 1;
             if !fits {
                 return None;
             }

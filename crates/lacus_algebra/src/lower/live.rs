@@ -10,21 +10,22 @@ pub(super) fn keep(network: &mut Network) {
     let mut open: Vec<Slot> = Vec::new();
     let mut loops: BTreeSet<usize> = BTreeSet::new();
     saved(network, &network.flow, &mut Vec::new(), &mut open, &mut loops);
-    let mut asked: BTreeSet<usize> = BTreeSet::new();
-    loop {
-        // A loop that does anything has to know when it ends.
-        for &at in loops.difference(&asked.clone()) {
-            if let Until::Is(condition, _) = network.loops[at].until {
-                open.push(condition);
-            }
-            asked.insert(at);
-        }
-        let Some(slot) = open.pop() else { break };
+    // A loop that does anything has to know when it ends.
+    let condition = |at: usize| match network.loops[at].until {
+        Until::Is(condition, _) => Some(condition),
+        Until::Counted(..) => None,
+    };
+    open.extend(loops.iter().filter_map(|&at| condition(at)));
+    while let Some(slot) = open.pop() {
         if !live.insert(slot) {
             continue;
         }
         let value = network.value(slot);
-        loops.extend(network.around(value.scope).filter_map(|scope| network.scopes[scope].of));
+        for at in network.around(value.scope).filter_map(|scope| network.scopes[scope].of) {
+            if loops.insert(at) {
+                open.extend(condition(at));
+            }
+        }
         match value.made {
             Made::Operator(at) => open.extend(network.operators[at].reads.iter().map(|read| read.value)),
             Made::Carried(at) => {

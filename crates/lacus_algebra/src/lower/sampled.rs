@@ -9,11 +9,15 @@ impl Network {
     /// Takes sums only where they are looked at: the sum in `where(c, A - Σ …, 0)` becomes `Σ … if c`, for those of which
     /// `pays` says so. That is a loss if most of them are looked at: a sum with a condition is no product of matrices.
     pub fn sample(&mut self, pays: impl Fn(&Network, &Operator) -> bool) {
+        let mut uses = self.uses();
         for at in self.running() {
             for place in 0..self.operators[at].reads.len() {
-                let Some((of, sampled)) = self.sampled(at, place) else { continue };
+                let Some((of, sampled)) = self.sampled(at, place, &uses) else { continue };
                 // The condition may read what is made after the sum, which nobody else waits for.
                 if pays(self, &sampled) && self.move_before(of, at) {
+                    for read in &sampled.reads[self.operators[of].reads.len()..] {
+                        *uses.entry(read.value).or_default() += 1;
+                    }
                     self.operators[of] = sampled;
                 }
             }
@@ -21,7 +25,7 @@ impl Network {
     }
 
     /// The sum that an operator looks at under a condition only, with that condition.
-    fn sampled(&self, at: usize, place: usize) -> Option<(usize, Operator)> {
+    fn sampled(&self, at: usize, place: usize, uses: &BTreeMap<Slot, usize>) -> Option<(usize, Operator)> {
         let operator = &self.operators[at];
         let read = &operator.reads[place];
         let Made::Operator(of) = self.value(read.value).made else { return None };
@@ -35,7 +39,7 @@ impl Network {
         else {
             return None;
         };
-        if operator.scope != found.scope || self.uses(read.value) != 1 {
+        if operator.scope != found.scope || uses.get(&read.value) != Some(&1) {
             return None;
         }
         // What the condition says in the operator's indices, in those of the sum.
@@ -89,22 +93,22 @@ impl Network {
         matches!(self.value(slot).made, Made::Parameter(_) | Made::Counter(_))
     }
 
-    /// How often a value is used.
-    fn uses(&self, slot: Slot) -> usize {
-        let mut count = 0;
+    /// How often each value is used.
+    fn uses(&self) -> BTreeMap<Slot, usize> {
+        let mut all: BTreeMap<Slot, usize> = BTreeMap::new();
+        let mut used = |slot: Slot| *all.entry(slot).or_default() += 1;
         self.walk(&self.flow, &mut |node| match node {
-            FlowNode::Operator(at) => {
-                count += self.operators[*at].reads.iter().filter(|read| read.value == slot).count();
-            }
-            FlowNode::Save(saved, _) => count += usize::from(*saved == slot),
+            FlowNode::Operator(at) => self.operators[*at].reads.iter().for_each(|read| used(read.value)),
+            FlowNode::Save(slot, _) => used(*slot),
             FlowNode::Loop(at) => {
                 let node = &self.loops[*at];
-                let carried = node.carried.iter().flat_map(|carried| [carried.enter, carried.next]);
-                count += carried.filter(|&carried| carried == slot).count();
-                count += usize::from(matches!(node.until, Until::Is(until, _) if until == slot));
+                node.carried.iter().flat_map(|carried| [carried.enter, carried.next]).for_each(&mut used);
+                if let Until::Is(until, _) = node.until {
+                    used(until);
+                }
             }
         });
-        count
+        all
     }
 }
 

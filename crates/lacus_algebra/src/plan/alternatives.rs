@@ -1,6 +1,7 @@
 //! What else was considered, and why it lost.
 
 use super::{Alternative, number_of};
+use crate::expr::Slot;
 use crate::machine::Objective;
 use crate::search::candidates::known_ways;
 use crate::search::eliminate::Cost;
@@ -8,6 +9,10 @@ use crate::search::model::{Candidate, Doing, Model};
 use crate::search::{Cache, Weigh};
 use crate::spread::Spread;
 use std::collections::BTreeMap;
+
+/// Tiles that are looked at, at most: a value that all operators read is looked at for each of them. Operators that come
+/// after that are planned just as well, but nothing is reported of what else was considered for them.
+const MAX_WORK: u128 = 50_000_000;
 
 /// For each operator other ways to run it, with everything else as it is.
 pub(super) fn alternatives(model: &mut Model<'_>, chosen: &[usize]) -> Vec<(usize, Vec<Alternative>)> {
@@ -31,10 +36,18 @@ pub(super) fn alternatives(model: &mut Model<'_>, chosen: &[usize]) -> Vec<(usiz
     let mut weigh = Weigh::new(model, Cache::default());
     let best = weigh.total(chosen);
     let mut all: BTreeMap<usize, Vec<Alternative>> = BTreeMap::new();
+    let mut changed = chosen.to_vec();
+    let mut reads: Vec<Vec<(Slot, usize)>> = vec![Vec::new(); model.nodes.len()];
+    for (&value, consumers) in &model.consumers {
+        consumers.iter().enumerate().for_each(|(at, consumer)| reads[consumer.node].push((value, at)));
+    }
+    let mut work = 0u128;
     for (node, at, name, other) in others {
-        let mut changed = chosen.to_vec();
-        changed[node] = other;
-        let (old, new) = (weigh.local(node, chosen), weigh.local(node, &changed));
+        if work > MAX_WORK {
+            break;
+        }
+        let (old, new, looked_at) = weigh.compare(node, other, &mut changed, &reads[node]);
+        work += looked_at;
         let total = Cost(best.0 - old.0 + new.0, best.1 - old.1 + new.1);
         let (own, new) = (&model.nodes[node].candidates[chosen[node]], &model.nodes[node].candidates[other]);
         let (floats, secs) = match model.options.objective {

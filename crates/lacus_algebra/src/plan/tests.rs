@@ -229,3 +229,33 @@ fn alternatives_say_why_they_lost() {
     let expected = expected.map(|(name, moved, reason)| (name.to_owned(), moved, reason.to_owned()));
     assert_eq!(reasons, expected);
 }
+
+#[test]
+fn the_work_of_planning_grows_with_the_program() {
+    let chain = |count: usize| "y = y @ A\n".repeat(count);
+    let squares = |count: usize| "y = y @ y\n".repeat(count);
+    let formulas =
+        |count: usize| (0..count).map(|k| format!("x{k} = y * {k} + A\ny = y - x{k}\n")).collect::<String>();
+    let products = |count: usize| (0..count).map(|k| format!("y = A @ B + y * {k}\n")).collect::<String>();
+    // Of several tiles that all operators read, the search looks at as many as it may, however few operators there are.
+    let all: [(&dyn Fn(usize) -> String, &[(u64, u64)]); 4] = [
+        (&chain, &[(10, 1)]),
+        (&squares, &[(10, 1), (10, 4), (4000, 4)]),
+        (&formulas, &[(10, 1)]),
+        (&products, &[(10, 1)]),
+    ];
+    for (lines, sizes) in all {
+        for &(extent, sites) in sizes {
+            let steps = |count: usize| {
+                let text = format!("y = A\n{}save(y, \"y\")\n", lines(count));
+                let checked = program(&text, &[("A", &[extent, extent]), ("B", &[extent, extent])]);
+                crate::steps::taken(|| {
+                    plan(&checked, &PlanOptions { sites, ..PlanOptions::default() }).unwrap()
+                })
+                .1
+            };
+            let (few, many) = (steps(150), steps(300));
+            assert!(many < 3 * few, "{few} steps, then {many}: {}", lines(1));
+        }
+    }
+}

@@ -11,21 +11,31 @@ use crate::network::Read;
 use crate::spread::Spread;
 use crate::tiling::each_of;
 
+/// Tiles that are looked at, at most: a value that all operators read is looked at for each of them.
+const MAX_WORK: u128 = 50_000_000;
+
 /// The choice with tiles of cell-wise operators moved to the less loaded producer, where that costs no more.
 pub(super) fn balance(model: &mut Model<'_>, mut chosen: Vec<usize>, mut cache: Cache) -> Vec<usize> {
     let mut loads = vec![0.0f64; model.options.sites as usize];
+    let mut work = 0u128;
     for node in 0..chosen.len() {
+        if work > MAX_WORK {
+            break;
+        }
         if let Some(spread) = less_loaded(model, node, &chosen, &loads) {
             let ranges = model.typical(model.nodes[node].tiled.operator.output);
             let new = candidate(model, node, spread, &ranges);
             model.nodes[node].candidates.push(new);
             let last = model.nodes[node].candidates.len() - 1;
-            let mut changed = chosen.clone();
-            changed[node] = last;
             let mut weigh = Weigh::new(model, cache);
+            work += 2 * weigh.local_work(node);
+            let before = std::mem::replace(&mut chosen[node], last);
+            let new = weigh.local(node, &chosen);
+            chosen[node] = before;
+            // Of equal ones the new one.
             let no_worse = |new: Cost, old: Cost| new.0 <= old.0;
-            if no_worse(weigh.local(node, &changed), weigh.local(node, &chosen)) {
-                chosen = changed;
+            if no_worse(new, weigh.local(node, &chosen)) {
+                chosen[node] = last;
             }
             cache = weigh.cache;
         }

@@ -122,7 +122,10 @@ pub struct Target {
 }
 
 /// An expression and where it stands.
-#[derive(Clone, Debug)]
+///
+/// A row of operators, `a + b + c`, is a tree that grows to the left. It may be much longer than a stack is deep: copying,
+/// comparing, printing and dropping go along it in a loop.
+#[derive(Debug)]
 pub struct Expr {
     /// What it says.
     pub node: ExprNode,
@@ -211,7 +214,7 @@ impl Statement {
 
 impl Expr {
     /// Expressions that this one is made of, one level down.
-    fn parts(&self) -> Vec<&Expr> {
+    pub(crate) fn parts(&self) -> Vec<&Expr> {
         match &self.node {
             ExprNode::List(all) => all.iter().collect(),
             ExprNode::Unary(_, a) => vec![a],
@@ -236,14 +239,53 @@ impl Expr {
     }
 
     fn loads(&self, all: &mut BTreeSet<String>) {
-        let parts = self.parts();
-        if let ExprNode::Call { name, .. } = &self.node
-            && name == "load"
-            && let [Expr { node: ExprNode::Text(tensor), .. }] = parts[..]
-        {
-            all.insert(tensor.clone());
+        let mut open = vec![self];
+        while let Some(expr) = open.pop() {
+            let parts = expr.parts();
+            if let ExprNode::Call { name, .. } = &expr.node
+                && name == "load"
+                && let [Expr { node: ExprNode::Text(tensor), .. }] = parts[..]
+            {
+                all.insert(tensor.clone());
+            }
+            open.extend(parts);
         }
-        parts.into_iter().for_each(|part| part.loads(all));
+    }
+
+    /// The operators of a row from the last to the first, and what is left of them all.
+    pub(crate) fn row(&self) -> (Vec<&Expr>, &Expr) {
+        let (mut row, mut first) = (Vec::new(), self);
+        while let ExprNode::Binary(_, left, _) | ExprNode::MatMul(left, _) = &first.node {
+            row.push(first);
+            first = left;
+        }
+        (row, first)
+    }
+}
+
+impl Clone for Expr {
+    fn clone(&self) -> Expr {
+        let (row, first) = self.row();
+        let mut left = Expr { node: first.node.clone(), span: first.span };
+        for expr in row.into_iter().rev() {
+            let node = match &expr.node {
+                ExprNode::Binary(op, _, right) => ExprNode::Binary(*op, Box::new(left), right.clone()),
+                ExprNode::MatMul(_, right) => ExprNode::MatMul(Box::new(left), right.clone()),
+                other => other.clone(),
+            };
+            left = Expr { node, span: expr.span };
+        }
+        left
+    }
+}
+
+impl Drop for Expr {
+    fn drop(&mut self) {
+        // One after another, so that each has nothing to its left when it goes.
+        let mut next = std::mem::replace(&mut self.node, ExprNode::Bool(false));
+        while let ExprNode::Binary(_, left, _) | ExprNode::MatMul(left, _) = &mut next {
+            next = std::mem::replace(&mut left.node, ExprNode::Bool(false));
+        }
     }
 }
 
@@ -261,7 +303,15 @@ impl PartialEq for Statement {
 
 impl PartialEq for Expr {
     fn eq(&self, other: &Expr) -> bool {
-        self.node == other.node
+        let ((row, first), (other_row, other_first)) = (self.row(), other.row());
+        let same = |(own, other): (&&Expr, &&Expr)| match (&own.node, &other.node) {
+            (ExprNode::Binary(op, _, right), ExprNode::Binary(other_op, _, other)) => {
+                op == other_op && right == other
+            }
+            (ExprNode::MatMul(_, right), ExprNode::MatMul(_, other)) => right == other,
+            _ => false,
+        };
+        row.len() == other_row.len() && row.iter().zip(&other_row).all(same) && first.node == other_first.node
     }
 }
 

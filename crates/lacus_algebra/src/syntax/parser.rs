@@ -8,8 +8,9 @@ use crate::syntax::lexer::{Token, tokens};
 use crate::syntax::print::{MATMUL_STRENGTH, NEG_STRENGTH, NOT_STRENGTH, POW_STRENGTH, strength};
 use lacus_tensor::{BinaryOp, UnaryOp};
 
-/// Levels of nesting, and operators in one chain, that are followed. Trees are walked by recursion everywhere;
-/// this many levels of the largest frames fit the 2 MiB stack of a thread several times over.
+/// Levels of nesting that are followed. Trees are walked by recursion; this many levels of the largest frames fit the
+/// 2 MiB stack of a thread several times over. A row of operators (`a + b + c + …`) is no nesting: whoever walks a tree goes
+/// along its left sides in a loop.
 const MAX_DEPTH: usize = 200;
 
 const KEYWORDS: [&str; 15] = [
@@ -294,14 +295,12 @@ impl Parser<'_> {
     fn binary(&mut self, least: u8) -> Result<Expr, AlgebraError> {
         let start = self.span();
         let mut left = self.unary()?;
-        let mut chain = 0;
         while let Some((op, own)) = self.peek_operator().filter(|(_, own)| *own >= least) {
             self.next();
             self.skip_line_ends();
-            // A chain is as deep a tree as nested parentheses, so it counts the same.
             self.deeper()?;
-            chain += 1;
             let right = self.binary(if own == POW_STRENGTH { NEG_STRENGTH } else { own + 1 })?;
+            self.depth -= 1;
             let span = start.to(self.last_span());
             let node = match op {
                 Some(op) => ExprNode::Binary(op, Box::new(left), Box::new(right)),
@@ -314,7 +313,6 @@ impl Parser<'_> {
                 return self.unexpected("`and`, since comparisons do not chain");
             }
         }
-        self.depth -= chain;
         Ok(left)
     }
 

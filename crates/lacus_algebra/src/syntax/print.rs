@@ -148,18 +148,63 @@ fn list<T: Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Prints with parentheses around what binds less tightly than `least`.
-fn expression(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
-    let own = match &expr.node {
+fn strength_of(expr: &Expr) -> u8 {
+    match &expr.node {
         ExprNode::Unary(UnaryOp::Not, _) => NOT_STRENGTH,
         ExprNode::Unary(..) => NEG_STRENGTH,
         ExprNode::Binary(op, ..) => strength(*op),
         ExprNode::MatMul(..) => MATMUL_STRENGTH,
         _ => TIGHTEST,
+    }
+}
+
+/// Prints with parentheses around what binds less tightly than `least`. A row of operators is printed in a loop: first all
+/// parentheses that open to its left, then one operator with its right side after another.
+fn expression(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
+    let (row, first) = expr.row();
+    // How tightly the left side of each must bind.
+    let left_of = |expr: &Expr| match &expr.node {
+        ExprNode::Binary(BinaryOp::Pow, ..) => TIGHTEST,
+        // Comparisons do not chain, so both of their sides bind more tightly.
+        ExprNode::Binary(op, ..) => strength(*op) + u8::from(op.is_comparison()),
+        _ => MATMUL_STRENGTH,
     };
+    let wanted = |at: usize| if at == 0 { least } else { left_of(row[at - 1]) };
+    for (at, expr) in row.iter().enumerate() {
+        if strength_of(expr) < wanted(at) {
+            f.write_str("(")?;
+        }
+    }
+    operand(f, first, wanted(row.len()))?;
+    for (at, expr) in row.iter().enumerate().rev() {
+        match &expr.node {
+            ExprNode::Binary(BinaryOp::Pow, _, right) => {
+                f.write_str(" ** ")?;
+                expression(f, right, NEG_STRENGTH)?;
+            }
+            ExprNode::Binary(op, _, right) => {
+                write!(f, " {op} ")?;
+                expression(f, right, strength(*op) + 1)?;
+            }
+            ExprNode::MatMul(_, right) => {
+                f.write_str(" @ ")?;
+                expression(f, right, MATMUL_STRENGTH + 1)?;
+            }
+            _ => {}
+        }
+        if strength_of(expr) < wanted(at) {
+            f.write_str(")")?;
+        }
+    }
+    Ok(())
+}
+
+/// The same of an expression that is no row.
+fn operand(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
+    let own = strength_of(expr);
     if own < least {
         f.write_str("(")?;
-        expression(f, expr, 0)?;
+        operand(f, expr, 0)?;
         return f.write_str(")");
     }
     match &expr.node {
@@ -174,22 +219,8 @@ fn expression(f: &mut Formatter<'_>, expr: &Expr, least: u8) -> Result {
             f.write_str(if *op == UnaryOp::Not { "not " } else { "-" })?;
             expression(f, inner, own)
         }
-        ExprNode::Binary(BinaryOp::Pow, left, right) => {
-            expression(f, left, TIGHTEST)?;
-            f.write_str(" ** ")?;
-            expression(f, right, NEG_STRENGTH)
-        }
-        ExprNode::Binary(op, left, right) => {
-            // Comparisons do not chain, so both of their sides bind more tightly.
-            expression(f, left, own + u8::from(op.is_comparison()))?;
-            write!(f, " {op} ")?;
-            expression(f, right, own + 1)
-        }
-        ExprNode::MatMul(left, right) => {
-            expression(f, left, own)?;
-            f.write_str(" @ ")?;
-            expression(f, right, own + 1)
-        }
+        // Rows are printed by `expression`.
+        ExprNode::Binary(..) | ExprNode::MatMul(..) => Ok(()),
         ExprNode::Call { name, arguments } => write!(f, "{name}({})", list(arguments)),
         ExprNode::Subscript(base, subscripts) => {
             expression(f, base, TIGHTEST)?;

@@ -4,7 +4,7 @@ use crate::error::AlgebraError;
 use crate::expr::Slot;
 use crate::network::{FlowNode, Known, Until};
 use crate::plan::ProgramPlan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Operators of all rounds, at most.
 const MAX_INSTANCES: usize = 200_000;
@@ -44,11 +44,17 @@ pub(super) fn part(plan: &ProgramPlan, part: &[FlowNode], known: &Known) -> Resu
     unroll.result.known.push(known.clone());
     unroll.flow(part, &mut known.clone())?;
     let network = &plan.network;
-    let inside = |at: usize| part.contains(&FlowNode::Operator(at));
+    let own: BTreeSet<usize> = part
+        .iter()
+        .filter_map(|node| match node {
+            FlowNode::Operator(at) => Some(*at),
+            _ => None,
+        })
+        .collect();
     let mut read: BTreeSet<Slot> = network
         .running()
         .into_iter()
-        .filter(|&at| !inside(at))
+        .filter(|at| !own.contains(at))
         .flat_map(|at| network.operators[at].reads.iter().map(|read| read.value))
         .collect();
     for of in network.looping() {
@@ -63,13 +69,14 @@ pub(super) fn part(plan: &ProgramPlan, part: &[FlowNode], known: &Known) -> Resu
         FlowNode::Save(slot, _) => Some(*slot),
         _ => None,
     });
-    let mut elsewhere = network.saved();
+    let mut elsewhere: BTreeMap<Slot, usize> = BTreeMap::new();
+    network.saved().into_iter().for_each(|slot| *elsewhere.entry(slot).or_default() += 1);
     for slot in here {
-        if let Some(at) = elsewhere.iter().position(|other| *other == slot) {
-            elsewhere.remove(at);
+        if let Some(count) = elsewhere.get_mut(&slot) {
+            *count = count.saturating_sub(1);
         }
     }
-    read.extend(elsewhere);
+    read.extend(elsewhere.into_iter().filter(|(_, count)| *count > 0).map(|(slot, _)| slot));
     for node in part {
         if let FlowNode::Operator(at) = node
             && read.contains(&network.operators[*at].output)

@@ -56,7 +56,7 @@ fn what_does_not_fit_is_named_with_its_place() {
     check("}", "expected a statement, found `}`");
     check("if = 1", "expected a statement, found `if`");
     check(&format!("x = {}", "(".repeat(10_000)), "nested deeper than 200 levels");
-    check(&format!("x = 1{}", " + 1".repeat(10_000)), "nested deeper than 200 levels");
+    check(&format!("x = 1{}", " ** 1".repeat(10_000)), "nested deeper than 200 levels");
     check(&format!("x = {}1", "- ".repeat(10_000)), "nested deeper than 200 levels");
     check(&format!("x = a{}", "[0]".repeat(10_000)), "nested deeper than 200 levels");
     check(&"repeat {".repeat(10_000), "nested deeper than 200 levels");
@@ -134,5 +134,18 @@ proptest! {
         if let Err(error) = parse(&words.join(" ")) {
             prop_assert!(error.to_string().contains(" --> line "));
         }
+    }
+}
+
+/// Rows of operators are as deep a tree as they are long, and nothing that is done with them needs as deep a stack.
+#[test]
+fn rows_of_operators_may_be_long() {
+    for (row, first) in [(" + x", "x"), (" * x[i]", "x[i]"), (" @ x", "x"), (" - -x", "-x"), (" or x", "x")] {
+        let text = format!("y = {first}{}\n", row.repeat(50_000));
+        let program = parse(&text).unwrap();
+        assert_eq!(program.to_string().len(), text.len());
+        assert_eq!(program, program.clone());
+        assert_ne!(program, parse(&text.replacen("= x", "= z", 1).replacen("-x", "-z", 1)).unwrap());
+        assert!(program.loads().is_empty());
     }
 }
