@@ -83,9 +83,15 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
 }
 
 
+def _path(function: Any) -> str:
+    """What people write to call a function of numpy's: ``np.linalg.solve``."""
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module.replace('numpy', 'np', 1)}.{function.__name__}"
+
+
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """``np.add(a, b)`` and the like."""
-    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name = _path(ufunc) + ("" if method == "__call__" else f".{method}")
     found = _UFUNCS.get(ufunc) if method == "__call__" else None
     if found is None:
         raise TypeError(f"{name} is not supported on lazy arrays; call their .compute() first")
@@ -291,7 +297,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 def call_function(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """``np.sum(a)`` and the like."""
-    name = f"np.{function.__name__}"
+    name = _path(function)
     found = _FUNCTIONS.get(function)
     if found is None:
         raise TypeError(f"{name} is not supported on lazy arrays; call their .compute() first")

@@ -167,7 +167,7 @@ class LazyArray:
         wanted = wish(layout, chunk_shape, None, compression, "slices", None, None, None)
         text = None if metadata is None else metadata_text(metadata, f"tensor {quoted(name)}")
         program, sources = written({"result": self._node})
-        chosen = options(memory, workers, spill, forbid_nan, None, durable)
+        chosen = options(memory, workers, spill, forbid_nan, None, durable, zero_by_zero=True)
         execute(program, sources, dataset, {"result": (name, wanted, text)}, chosen, progress)
         return Tensor(dataset, name)
 

@@ -7,6 +7,7 @@ import operator
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -36,6 +37,8 @@ class Options(TypedDict):
     workers: int | None
     spill: str | None
     forbid_nan: bool
+    #: Integers divided by zero are zero, with a warning, and no error.
+    zero_by_zero: bool
     checkpoint_every: int | None
     durable: bool
     progress: Callable[..., None] | None
@@ -130,7 +133,7 @@ def compute(
     names = ["result"] if len(arrays) == 1 else [f"result {k}" for k in range(len(arrays))]
     roots = {name: array(value)._node for name, value in zip(names, arrays, strict=True)}
     text, sources = written(roots)
-    chosen = options(memory, workers, spill, forbid_nan, None, False)
+    chosen = options(memory, workers, spill, forbid_nan, None, False, zero_by_zero=True)
     made, _, _ = execute(text, sources, None, {}, chosen, progress)
     return tuple(made[name] for name in roots)
 
@@ -158,8 +161,19 @@ def execute(
     finally:
         if bar is not None:
             bar.close()
+    if report["divided_by_zero"]:
+        # As numpy says it, at the line that asked for the result.
+        warnings.warn("divide by zero encountered in // or %", RuntimeWarning, stacklevel=_outside())
     dressed = {name: SparseTensor._of(value) if isinstance(value, Sparse) else value for name, value in made.items()}
     return dressed, stored, report
+
+
+def _outside() -> int:
+    """The number of the first frame that is not of this package, as :func:`warnings.warn` counts them from :func:`execute`."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def explain(text: str, sources: Mapping[str, Given | Stored], memory: int | str | None, workers: int | None) -> str:
@@ -176,6 +190,8 @@ def options(
     forbid_nan: bool,
     checkpoint_every: int | None,
     durable: bool,
+    *,
+    zero_by_zero: bool = False,
 ) -> Options:
     """The options of a run, checked."""
     return {
@@ -183,6 +199,7 @@ def options(
         "workers": _positive(workers, "workers"),
         "spill": None if spill is None else os.path.abspath(os.path.expanduser(os.fspath(spill))),
         "forbid_nan": bool(forbid_nan),
+        "zero_by_zero": zero_by_zero,
         "checkpoint_every": _positive(checkpoint_every, "checkpoint_every"),
         "durable": bool(durable),
         "progress": None,

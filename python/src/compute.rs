@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use lacus_algebra::expr::CheckedProgram;
 use lacus_algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
-use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, run_into};
+use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, is_quick, run_into};
 use lacus_layout::Wish;
 use lacus_table::{Table, TableError, WriteOptions};
 use lacus_tensor::{DType, Shape, SparseTensor, Tensor};
@@ -26,7 +26,7 @@ use crate::convert::{WishArguments, dtype, json, shape, tuple};
 use crate::dataset::Dataset;
 use crate::errors::{invalid, of_kind, raise, raise_algebra};
 use crate::handle::Handle;
-use crate::runtime::{Interrupt, run_aside, telling};
+use crate::runtime::{Interrupt, run_aside, run_now, telling};
 use crate::sparse::Sparse;
 
 /// What is to be run.
@@ -39,6 +39,7 @@ struct Request<'a> {
     workers: Option<usize>,
     spill: Option<PathBuf>,
     forbid_nan: bool,
+    zero_by_zero: bool,
     checkpoint_every: Option<u64>,
     progress: Option<ProgressFn>,
     /// Set when the caller has had enough.
@@ -72,39 +73,50 @@ fn raised(py: Python<'_>, failure: &ExecuteError) -> PyErr {
     }
 }
 
+impl Request<'_> {
+    fn options(&mut self) -> RunOptions {
+        let watch = self.progress.take().map(|tell| {
+            let watch: Arc<lacus_execute::Watch> = Arc::new(move |report: &Report| tell(report));
+            watch
+        });
+        RunOptions {
+            memory_bytes: self.memory_bytes,
+            workers: self.workers,
+            spill: self.spill.take(),
+            forbid_nan: self.forbid_nan,
+            zero_by_zero: self.zero_by_zero,
+            checkpoint_every: self.checkpoint_every,
+            cancel: Some(Arc::clone(&self.cancel)),
+            watch,
+            ..RunOptions::default()
+        }
+    }
+
+    /// Whether it is done before anybody could interrupt it.
+    fn is_quick(&self) -> bool {
+        let is_plain = self.targets.is_empty() && self.checkpoint_every.is_none() && self.progress.is_none();
+        is_plain && is_quick(self.program, &self.sources)
+    }
+}
+
 /// Runs a program and stores what is to be stored, as one version.
 async fn run(
-    request: Request<'_>,
+    mut request: Request<'_>,
     into: Option<(&mut Table, &WriteOptions)>,
 ) -> Result<Finished, ExecuteError> {
-    let Request {
-        program,
-        sources,
-        targets,
-        memory_bytes,
-        workers,
-        spill,
-        forbid_nan,
-        checkpoint_every,
-        progress,
-        cancel,
-    } = request;
-    let inputs: BTreeMap<String, Input<'_>> = sources;
-    let watch = progress.map(|tell| {
-        let watch: Arc<lacus_execute::Watch> = Arc::new(move |report: &Report| tell(report));
-        watch
-    });
-    let options = RunOptions {
-        memory_bytes,
-        workers,
-        spill,
-        forbid_nan,
-        checkpoint_every,
-        cancel: Some(cancel),
-        watch,
-        ..RunOptions::default()
-    };
-    let (finished, version) = run_into(program, &inputs, into, targets, &options).await?;
+    let options = request.options();
+    let Request { program, sources, targets, .. } = request;
+    let (finished, version) = run_into(program, &sources, into, targets, &options).await?;
+    handed_back(finished, version)
+}
+
+/// Runs a quick program on this thread.
+fn run_here(mut request: Request<'_>) -> Result<Finished, ExecuteError> {
+    let options = request.options();
+    handed_back(lacus_execute::run(request.program, &request.sources, None, &options)?, None)
+}
+
+fn handed_back(finished: lacus_execute::Finished, version: Option<u64>) -> Result<Finished, ExecuteError> {
     let mut made = BTreeMap::new();
     for (name, value) in finished.made {
         let value = match value {
@@ -130,6 +142,7 @@ pub(crate) struct RunArguments {
     workers: Option<usize>,
     spill: Option<PathBuf>,
     forbid_nan: bool,
+    zero_by_zero: bool,
     checkpoint_every: Option<u64>,
     durable: bool,
     /// Called with tasks done, tasks, operations, bytes read, memory and bytes spilled.
@@ -200,7 +213,8 @@ pub(crate) fn run_program<'py>(
         held.insert(name, hold(&source, &mut frozen)?);
     }
     let data = data.map(|data| data.get().handle());
-    let loads = parse(text).map_err(|error| raise_algebra(py, &error))?.loads();
+    let parsed = py.detach(|| parse(text)).map_err(|error| raise_algebra(py, &error))?;
+    let loads = parsed.loads();
     if let Some(name) = held.keys().find(|name| !loads.contains(*name)) {
         let loads: Vec<String> = loads.iter().map(|name| format!("{name:?}")).collect();
         let loads = if loads.is_empty() { "nothing".to_owned() } else { loads.join(", ") };
@@ -232,7 +246,7 @@ pub(crate) fn run_program<'py>(
         names.dedup();
         Ok(names)
     };
-    let program = match checked(py, text, &inputs) {
+    let program = match py.detach(|| check(&parsed, &inputs, &Functions::new())) {
         Ok(program) => program,
         Err(error) => return Err(explained(py, &error, &known(py)?)),
     };
@@ -266,6 +280,7 @@ pub(crate) fn run_program<'py>(
         workers: options.workers,
         spill: options.spill,
         forbid_nan: options.forbid_nan,
+        zero_by_zero: options.zero_by_zero,
         checkpoint_every: options.checkpoint_every,
         progress: options.progress.map(progress),
         cancel: Arc::clone(&cancel),
@@ -280,6 +295,7 @@ pub(crate) fn run_program<'py>(
                 Ok(run(Request { cancel, ..request }, Some((table, options))).await)
             })?
         }
+        None if request.is_quick() => Ok(run_now(py, || run_here(request))?),
         None => run_aside(py, &Interrupt::Cancel(cancel), async || Ok(run(request, None).await))?,
     };
     let finished = match done {
@@ -363,6 +379,7 @@ fn report<'py>(py: Python<'py>, report: &Report, version: Option<u64>) -> PyResu
     dict.set_item("rounds", report.rounds)?;
     dict.set_item("resumed_rounds", report.resumed_rounds)?;
     dict.set_item("workers", report.workers)?;
+    dict.set_item("divided_by_zero", report.divided_by_zero)?;
     dict.set_item("version", version)?;
     Ok(dict)
 }

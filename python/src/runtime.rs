@@ -1,6 +1,7 @@
 //! The one place that owns tokio. Work runs without the GIL, and Ctrl-C ends it.
 //!
 //! ```text
+//! run_now     calling thread   detach ─ work ─ attach
 //! run_here    calling thread   detach ─ work, signals looked for whenever it waits ─ attach
 //! run_aside   calling thread   detach ─ wait 100 ms ─ signals? ─ wait 100 ms ─ … ─── attach
 //!             worker thread             └─ work ────────────────────────────┘
@@ -84,13 +85,26 @@ fn state(_: Python<'_>) -> MutexGuard<'static, State> {
     state
 }
 
-/// A call under way. Made and dropped with the GIL held.
-struct Call {
-    runtime: Arc<Runtime>,
+/// A call under way. Made and dropped with the GIL held. One that needs no runtime has none.
+struct Call<R = Arc<Runtime>> {
+    runtime: R,
 }
 
 impl Call {
     fn begin(py: Python<'_>) -> PyResult<Call> {
+        Call::begin_with(py, |state| match &state.runtime {
+            Some(runtime) => Ok(Arc::clone(runtime)),
+            None => {
+                let made = Builder::new_multi_thread().thread_name("lacus").enable_all().build();
+                let made = made.map_err(|e| errors::unavailable(py, format!("start threads: {e}")))?;
+                Ok(Arc::clone(state.runtime.insert(Arc::new(made))))
+            }
+        })
+    }
+}
+
+impl<R> Call<R> {
+    fn begin_with(py: Python<'_>, runtime: impl Fn(&mut State) -> PyResult<R>) -> PyResult<Call<R>> {
         if TELLING.get() {
             let message =
                 "a progress function runs in the middle of the work, and cannot use datasets itself";
@@ -104,15 +118,7 @@ impl Call {
                 return Err(errors::unavailable(py, message));
             }
             if state.forks == 0 {
-                let runtime = match &state.runtime {
-                    Some(runtime) => Arc::clone(runtime),
-                    None => {
-                        let made = Builder::new_multi_thread().thread_name("lacus").enable_all().build();
-                        let made =
-                            made.map_err(|e| errors::unavailable(py, format!("start threads: {e}")))?;
-                        Arc::clone(state.runtime.insert(Arc::new(made)))
-                    }
-                };
+                let runtime = runtime(&mut state)?;
                 state.running += 1;
                 return Ok(Call { runtime });
             }
@@ -184,6 +190,15 @@ pub(crate) enum Interrupt {
 
 /// What became of the work.
 pub(crate) type Outcome<T> = Result<T, TableError>;
+
+/// Runs work that waits for nobody and is done sooner than a thread is started, on this thread and without the runtime. It
+/// cannot be interrupted.
+pub(crate) fn run_now<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let call = Call::begin_with(py, |_| Ok(()))?;
+    let ended = py.detach(|| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_text(&*panic)));
+    call.end(py);
+    ended.map_err(|panic| errors::internal(py, panic))
+}
 
 /// Runs work that waits for others or is done at once, but never computes for long, on this thread. A
 /// signal handler that raises ends it, and its exception is what the caller gets.

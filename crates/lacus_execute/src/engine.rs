@@ -23,7 +23,7 @@ use lacus_algebra::expr::Slot;
 use lacus_algebra::{Known, ProgramPlan, TaskGraph, TaskId, TaskKind};
 use lacus_tensor::DType;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub(crate) trait Loads: Sync {
     fn load(&self, value: Slot, tile: u32) -> Result<Tile, ExecuteError>;
     /// Bytes that a tile takes in memory once it is read, at most.
     fn bytes(&self, value: Slot, tile: u32) -> u64;
+    /// Whether reading a tile has to wait for somebody else, and not just for memory.
+    fn waits(&self, value: Slot) -> bool;
 }
 
 /// Where results go.
@@ -72,6 +74,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) workers: usize,
     pub(crate) forbid_nan: bool,
     pub(crate) counts_moves: bool,
+    /// Integers divided by zero are zero, and no error.
+    pub(crate) zero_by_zero: bool,
+    by_zero: AtomicBool,
     pub(crate) cancel: Option<&'a AtomicBool>,
     pub(crate) watch: Option<&'a Watch>,
     forms: HashMap<Slot, Form>,
@@ -156,6 +161,8 @@ impl<'a> Engine<'a> {
             workers: workers.max(1),
             forbid_nan: false,
             counts_moves: false,
+            zero_by_zero: false,
+            by_zero: AtomicBool::new(false),
             cancel: None,
             watch: None,
             forms,
@@ -203,6 +210,7 @@ impl<'a> Engine<'a> {
             secs: self.began.elapsed().as_secs_f64(),
             memory_bytes: state.memory.held(),
             peak_bytes: state.memory.peak,
+            divided_by_zero: self.by_zero.load(Ordering::Relaxed),
             ..state.report
         }
     }
@@ -336,12 +344,12 @@ impl<'a> Engine<'a> {
                 ..Part::default()
             };
         }
-        let reads_ahead = self.reads_ahead(graph);
+        let (reads_ahead, waits) = self.reads_ahead(graph);
         let workers = self.workers.min(units.all.len());
         // Threads would cost more than there is to do beside the largest unit.
         let (operations, largest) = job.operations();
         let is_little = units.all.len() <= FEW_UNITS && operations - largest < LITTLE_WORK;
-        if !reads_ahead && (workers <= 1 || is_little) {
+        if !reads_ahead && workers <= 1 || !waits && is_little {
             job.is_alone = true;
             job.work();
         } else {
@@ -364,10 +372,18 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn reads_ahead(&self, graph: &TaskGraph) -> bool {
-        graph
-            .tasks()
-            .any(|task| task.kind == TaskKind::Load && self.loads.resident(task.value, task.tile).is_none())
+    /// Whether tiles have to be read, and whether that has to wait for somebody else.
+    fn reads_ahead(&self, graph: &TaskGraph) -> (bool, bool) {
+        let mut found = (false, false);
+        for task in graph.tasks().filter(|task| task.kind == TaskKind::Load) {
+            if self.loads.resident(task.value, task.tile).is_none() {
+                found = (true, found.1 || self.loads.waits(task.value));
+            }
+            if found.1 {
+                break;
+            }
+        }
+        found
     }
 
     /// Bytes that a unit needs, if tiles take so many.

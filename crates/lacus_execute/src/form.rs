@@ -33,6 +33,7 @@ use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
 use lacus_tensor::kernels::reduce::fold_rows;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An operator, ready to run on tiles.
 pub(crate) struct Form {
@@ -65,6 +66,21 @@ pub(crate) struct Bench<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// Threads that it may use: more than one when no other unit runs.
     pub(crate) threads: usize,
+    /// Set when an integer is divided by zero, where that is no error.
+    pub(crate) by_zero: Option<&'a AtomicBool>,
+}
+
+impl Bench<'_> {
+    /// An integer was divided by zero, which gives zero: an error, or something to be told of.
+    pub(crate) fn divided_by_zero(&self, at: Vec<i64>) -> Result<(), ExecuteError> {
+        match self.by_zero {
+            Some(by_zero) => {
+                by_zero.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            None => Err(ExecuteError::ZeroDivision { at }),
+        }
+    }
 }
 
 impl Form {

@@ -191,6 +191,10 @@ impl Loads for InputTiles<'_> {
         }
     }
 
+    fn waits(&self, value: Slot) -> bool {
+        self.by_value.get(&value).is_some_and(|loaded| matches!(loaded.input, Input::Stored(..)))
+    }
+
     fn bytes(&self, value: Slot, tile: u32) -> u64 {
         let Some(loaded) = self.by_value.get(&value) else { return 0 };
         let (_, shape) = loaded.bounds(tile);

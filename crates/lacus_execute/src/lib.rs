@@ -52,6 +52,7 @@ mod by_rows;
 
 mod checkpoint;
 
+mod quick;
 mod run;
 
 mod explain;
@@ -62,6 +63,7 @@ pub use explain::explain_run;
 pub use input::Input;
 pub use limits::{default_memory_bytes, default_workers};
 pub use output::{Made, Store, Target};
+pub use quick::is_quick;
 pub use report::Report;
 pub use run::{Finished, LANES, RunOptions, plan_run, run, run_into, run_plan};
 pub use tile::{SparseTile, Tile};

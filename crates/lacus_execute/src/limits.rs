@@ -1,7 +1,36 @@
 //! What the machine has.
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How long it is taken for granted what a machine has: finding out takes longer than a small program.
+const GRANTED: Duration = Duration::from_secs(1);
+
+/// What was found, and when.
+struct Recent<T>(Mutex<Option<(Instant, T)>>);
+
+impl<T: Copy> Recent<T> {
+    const fn new() -> Recent<T> {
+        Recent(Mutex::new(None))
+    }
+
+    /// What was found a moment ago, or is found now.
+    fn get(&self, find: impl FnOnce() -> T) -> T {
+        let mut recent = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        match *recent {
+            Some((when, found)) if when.elapsed() < GRANTED => found,
+            _ => recent.insert((Instant::now(), find())).1,
+        }
+    }
+}
+
 /// Half of the memory that this process may use: of the machine's, or of its control group's if that is less.
 pub fn default_memory_bytes() -> u64 {
+    static RECENT: Recent<u64> = Recent::new();
+    RECENT.get(half_of_memory)
+}
+
+fn half_of_memory() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let total = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
@@ -17,5 +46,10 @@ pub fn default_memory_bytes() -> u64 {
 
 /// As many workers as there are cores.
 pub fn default_workers() -> usize {
+    static RECENT: Recent<usize> = Recent::new();
+    RECENT.get(cores)
+}
+
+fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

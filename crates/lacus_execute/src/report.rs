@@ -37,6 +37,8 @@ pub struct Report {
     pub moved_bytes: u128,
     /// Workers.
     pub workers: usize,
+    /// Whether an integer was divided by zero, where that is no error.
+    pub divided_by_zero: bool,
 }
 
 impl Report {

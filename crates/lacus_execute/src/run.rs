@@ -50,6 +50,9 @@ pub struct RunOptions {
     pub spill: Option<PathBuf>,
     /// Fails when a result of an operator is not a number.
     pub forbid_nan: bool,
+    /// Integers divided by zero with `//` or `%` are zero, as in numpy, and [`Report::divided_by_zero`] says so; otherwise the
+    /// run fails.
+    pub zero_by_zero: bool,
     /// Rounds of all loops together, at most.
     pub rounds: Option<u64>,
     /// Stores what outermost loops carry every so many rounds, as a version of its own under `_run/`, and goes on from there
@@ -359,6 +362,7 @@ pub fn run_plan(
         let mut engine = Engine::new(plan, &loads, &results, workers, left, spill, sparse);
         engine.forbid_nan = options.forbid_nan;
         engine.counts_moves = options.sites.is_some();
+        engine.zero_by_zero = options.zero_by_zero;
         engine.cancel = options.cancel.as_deref();
         engine.watch = options.watch.as_deref();
         let rounds = options.rounds.unwrap_or(1_000_000_000);

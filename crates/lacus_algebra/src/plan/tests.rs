@@ -238,7 +238,8 @@ fn the_work_of_planning_grows_with_the_program() {
         |count: usize| (0..count).map(|k| format!("x{k} = y * {k} + A\ny = y - x{k}\n")).collect::<String>();
     let products = |count: usize| (0..count).map(|k| format!("y = A @ B + y * {k}\n")).collect::<String>();
     // Of several tiles that all operators read, the search looks at as many as it may, however few operators there are.
-    let all: [(&dyn Fn(usize) -> String, &[(u64, u64)]); 4] = [
+    type Lines<'a> = &'a dyn Fn(usize) -> String;
+    let all: [(Lines<'_>, &[(u64, u64)]); 4] = [
         (&chain, &[(10, 1)]),
         (&squares, &[(10, 1), (10, 4), (4000, 4)]),
         (&formulas, &[(10, 1)]),

@@ -220,6 +220,7 @@ impl Job<'_, '_> {
             tiles: &tiles,
             scratch,
             threads: if self.is_alone { engine.workers } else { 1 },
+            by_zero: engine.zero_by_zero.then_some(&engine.by_zero),
         };
         let mut operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
         let is_sparse = engine.sparse.contains_key(&task.value);

@@ -294,7 +294,7 @@ impl Elements {
         });
         match found {
             None => Ok(()),
-            Some(at) => Err(ExecuteError::ZeroDivision { at }),
+            Some(at) => bench.divided_by_zero(at),
         }
     }
 
@@ -321,7 +321,7 @@ impl Elements {
                     Some(unsafe { crate::window::read(window.first().as_ptr().add(offset), element.dtype) })
                 };
                 if meets_zero(&self.element, &indices, &numbers, &read).is_err() {
-                    return Err(ExecuteError::ZeroDivision { at: indices });
+                    return bench.divided_by_zero(indices);
                 }
             }
         }

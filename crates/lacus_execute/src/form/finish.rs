@@ -85,8 +85,15 @@ impl<'a> Finish<'a> {
             region.narrow(starts, shape);
             let operator = &self.network.operators[form.operator];
             let reads = Reads { form, operator, region: &region };
-            let mut bench =
-                Bench { network: self.network, known: self.known, tiles, scratch: &mut *scratch, threads: 1 };
+            let mut bench = Bench {
+                network: self.network,
+                known: self.known,
+                tiles,
+                scratch: &mut *scratch,
+                threads: 1,
+                // Formulas that divide integers are not done in place.
+                by_zero: None,
+            };
             // SAFETY: the caller's promise. The formula itself reads this part, each element before it writes it: the lanes
             // of the two are the same.
             let mut out = unsafe { WindowMut::within(tile, starts, shape) };
