@@ -1,6 +1,6 @@
 //! Branches come and go: made from any commit, listed with where they stand to each other, published.
 
-use lacus_table::{At, Table, WriteOptions};
+use lacus_table::WriteOptions;
 
 use crate::branches::{self, BranchRef, Held, directory_for};
 use crate::commit::Commit;
@@ -181,7 +181,7 @@ impl Timeline {
         options: &WriteOptions,
     ) -> Result<(String, usize), HistoryError> {
         let held = branches::get(self.home(), branch).await?;
-        let mut table: Table = self.table(&held.branch().directory, At::Tip).await?;
+        let mut table = self.newest(&held).await?;
         let files = table.own_files(options).await?;
         Ok((held.branch().directory.clone(), files))
     }

@@ -6,7 +6,6 @@
 //! ```
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use lacus_table::{ColumnHeader, ColumnWrite, NameVersion, RowChange, Table, TableError, WriteOptions};
 use serde_json::{Value as Json, json};

@@ -117,7 +117,7 @@ impl Timeline {
             State::Revision(text) => match self.resolve(branch, text).await? {
                 // A branch is compared as it is, its draft included.
                 Resolved::Branch(held) => {
-                    let mut table = self.table(&held.branch().directory, At::Tip).await?;
+                    let mut table = self.newest(&held).await?;
                     table.set_read_only();
                     Ok(table)
                 }

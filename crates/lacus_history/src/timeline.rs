@@ -94,7 +94,7 @@ impl Timeline {
         };
         match self.resolve(branch, text).await? {
             Resolved::Branch(held) => {
-                let mut table = self.table(&held.branch().directory, At::Tip).await?;
+                let mut table = self.newest(&held).await?;
                 table.set_read_only();
                 Ok(Opened { table, branch: Some(held.name().to_owned()), commit: None })
             }
@@ -177,19 +177,20 @@ impl Timeline {
 
     async fn branch_table(&self, branch: &str) -> Result<Table, HistoryError> {
         // Main is where it always was, so that its ref and its log are read at the same time.
-        let (held, mut table) = match branch {
-            branches::MAIN => {
-                let (held, table) =
-                    futures::join!(branches::get(&self.home, branch), self.table("", At::Tip));
-                (held?, table?)
-            }
-            other => {
-                let held = branches::get(&self.home, other).await?;
-                let table = self.table(&held.branch().directory, At::Tip).await?;
-                (held, table)
-            }
-        };
+        if branch != branches::MAIN {
+            return self.newest(&branches::get(&self.home, branch).await?).await;
+        }
+        let (held, table) = futures::join!(branches::get(&self.home, branch), self.table("", At::Tip));
+        // Where there is no table, there is no dataset: that says more than what is wrong with its ref.
+        let (mut table, held) = (table?, held?);
         reach(&held, &mut table).await?;
+        Ok(table)
+    }
+
+    /// The newest version of a branch's table.
+    pub(crate) async fn newest(&self, held: &Held) -> Result<Table, HistoryError> {
+        let mut table = self.table(&held.branch().directory, At::Tip).await?;
+        reach(held, &mut table).await?;
         Ok(table)
     }
 

@@ -97,13 +97,22 @@ impl IoError {
     }
 }
 
+/// Whether a path leads through something that is a file.
+pub(crate) fn is_below_a_file(error: &object_store::Error) -> bool {
+    os_error(error).is_some_and(|os| os.kind() == io::ErrorKind::NotADirectory)
+}
+
 /// The kind of an operating system error hidden somewhere in the chain of causes.
 fn os_cause(error: &object_store::Error) -> Option<IoErrorKind> {
+    os_error(error).map(|os| IoError::from_os("", "", os).kind)
+}
+
+/// The operating system error hidden somewhere in the chain of causes.
+fn os_error(error: &object_store::Error) -> Option<io::Error> {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(e) = cause {
         if let Some(os) = e.downcast_ref::<io::Error>() {
-            let code = os.raw_os_error()?;
-            return Some(IoError::from_os("", "", io::Error::from_raw_os_error(code)).kind);
+            return os.raw_os_error().map(io::Error::from_raw_os_error);
         }
         cause = e.source();
     }

@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::blocking::blocking;
 use crate::climb::{climb, climbs};
-use crate::error::{IoError, IoErrorKind};
+use crate::error::{IoError, IoErrorKind, is_below_a_file};
 use crate::layers::counting::{CountingStore, Counts};
 use crate::local::LocalRoot;
 use crate::options::locate;
@@ -232,10 +232,22 @@ impl Store {
             return Ok(bytes.into());
         }
         let (objects, location) = self.place(path)?;
-        let bytes = objects
-            .get_range(&location, range.clone())
-            .await
-            .map_err(|e| IoError::from_store("read", path, e))?;
+        let bytes = match objects.get_range(&location, range.clone()).await {
+            Ok(bytes) => bytes,
+            Err(error @ object_store::Error::NotFound { .. }) => {
+                return Err(IoError::from_store("read", path, error));
+            }
+            // Stores refuse a range beyond the end each in words of its own: an object that is too short is damage, not an
+            // outage.
+            Err(error) => match objects.head(&location).await {
+                Ok(found) if found.size < range.end => {
+                    let message =
+                        format!("wanted bytes {}..{}, the object has {}", range.start, range.end, found.size);
+                    return Err(IoError::new(IoErrorKind::Truncated, "read", path, message));
+                }
+                _ => return Err(IoError::from_store("read", path, error)),
+            },
+        };
         if bytes.len() as u64 != length {
             let message = format!("wanted {length} bytes at {}, got {}", range.start, bytes.len());
             return Err(IoError::new(IoErrorKind::Truncated, "read", path, message));
@@ -326,17 +338,16 @@ impl Store {
     /// Every object below `prefix` (`""` for all), in no particular order.
     pub async fn list(&self, prefix: &str) -> Result<Vec<Entry>, IoError> {
         let within = if prefix.is_empty() { None } else { Some(self.path(prefix)?) };
-        self.inner
-            .prefixed
-            .list(within.as_ref())
-            .map_ok(|meta| Entry {
-                path: meta.location.to_string(),
-                bytes: meta.size,
-                modified_millis: meta.last_modified.timestamp_millis(),
-            })
-            .try_collect()
-            .await
-            .map_err(|e| IoError::from_store("list", prefix, e))
+        let found = self.inner.prefixed.list(within.as_ref()).map_ok(|meta| Entry {
+            path: meta.location.to_string(),
+            bytes: meta.size,
+            modified_millis: meta.last_modified.timestamp_millis(),
+        });
+        match found.try_collect().await {
+            // Below a file there is nothing.
+            Err(error) if is_below_a_file(&error) => Ok(Vec::new()),
+            found => found.map_err(|e| IoError::from_store("list", prefix, e)),
+        }
     }
 
     /// The objects and directories right below `prefix` (`""` for the root): names only, in no particular order.

@@ -296,10 +296,8 @@ mod tests {
         assert_eq!(error.to_string(), "the tensor takes 24 bytes, found 23");
         assert!(TensorRef::contiguous(DType::F32, &shape, &[0; 25]).is_err());
         let endless = Shape::new([1 << 62]).unwrap();
-        assert_eq!(
-            Tensor::zeros(DType::U8, endless).unwrap_err().to_string(),
-            "no memory for 4611686018427387904 bytes"
-        );
+        let error = Tensor::zeros(DType::U8, endless).unwrap_err().to_string();
+        assert!(error.contains("takes 4611686018427387904 bytes of memory"), "{error}");
         assert_eq!(Tensor::zeros(DType::C128, Shape::default()).unwrap().bytes(), [0; 16]);
     }
 

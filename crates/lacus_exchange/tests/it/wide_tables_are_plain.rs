@@ -65,7 +65,7 @@ fn a_delta_table_of_sql_columns() {
         assert_eq!(table.version(), Some(0));
         let schema = table.snapshot().unwrap().schema();
         let names: Vec<String> = schema.fields().map(|field| field.name().clone()).collect();
-        assert_eq!(names, ["big_number", "image", "label", "label_name", "matrix", "matrix_shape"]);
+        assert_eq!(names, ["image", "label", "label_name", "big_number", "matrix", "matrix_shape"]);
 
         let file =
             std::fs::read_dir(&dest).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_file()).unwrap();

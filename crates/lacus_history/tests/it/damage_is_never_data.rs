@@ -299,9 +299,10 @@ fn may_differ(path: &str, damage: Damage, question: &str) -> bool {
         return false;
     }
     let ends = |suffix: &str| path.ends_with(suffix);
-    // A tag that is gone is not listed; a ref that is gone leaves the one before it.
+    // A tag that is gone is not listed; a ref that is gone leaves the one before it, and its commit is a draft.
     (path.starts_with("_lacus/tags/") && question == "tags")
         || (path.starts_with("_lacus/branches/main/") && ["commits of main", "main's head"].contains(&question))
+        || (path.starts_with("_lacus/branches/dev/") && question == "commits of dev")
         // The table at the root, opened without asking the ref, ends where its log ends.
         || (question == "the table" && path.starts_with("_delta_log/") && ends("21.json"))
 }

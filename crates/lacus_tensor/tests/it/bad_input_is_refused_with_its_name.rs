@@ -44,5 +44,5 @@ fn arrays_that_broadcast_beyond_memory_are_refused() {
     let long = |dims: Vec<u64>| Index::List { dims, values: vec![0; 1 << 21] };
     let indices = [long(vec![1 << 21, 1, 1]), long(vec![1, 1 << 21, 1]), long(vec![1, 1, 1 << 21])];
     let error = Selection::resolve(&shape, &indices).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
 }
