@@ -85,6 +85,8 @@ impl IoError {
         use object_store::Error as E;
         let kind = match &error {
             E::NotFound { .. } => IoErrorKind::NotFound,
+            // Below a file there is nothing to read.
+            _ if op == "read" && is_below_a_file(&error) => IoErrorKind::NotFound,
             E::AlreadyExists { .. } | E::Precondition { .. } => IoErrorKind::AlreadyExists,
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => IoErrorKind::Refused,
             E::InvalidPath { .. }
