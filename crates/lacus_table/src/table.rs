@@ -164,6 +164,11 @@ impl Table {
             }
             other => other,
         };
+        // A file system has many ways to say that there is nothing below a file.
+        if store.local().is_some_and(|local| is_no_directory(local.path())) {
+            let found = "nothing is there";
+            return Err(explained(TableError::NotADataset { url: store.text().to_owned(), found }));
+        }
         let version = match at {
             At::Tip => None,
             At::Version(version) => Some(version),
@@ -215,6 +220,9 @@ impl Table {
 
     /// Whether there is a table.
     pub async fn exists(store: &Store) -> Result<bool, TableError> {
+        if store.local().is_some_and(|local| is_no_directory(local.path())) {
+            return Ok(false);
+        }
         is_table(store).await
     }
 
@@ -498,4 +506,13 @@ pub(crate) fn check_metadata(metadata: Option<&Json>) -> Result<(), TableError> 
 
 pub(crate) fn parse_metadata(text: Option<&str>) -> Json {
     text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_else(|| json!({}))
+}
+
+/// Whether nothing, or something else than a directory, is at a path. What cannot be looked at may be one.
+fn is_no_directory(path: &std::path::Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    match std::fs::metadata(path) {
+        Ok(found) => !found.is_dir(),
+        Err(error) => [NotFound, NotADirectory].contains(&error.kind()),
+    }
 }
