@@ -72,7 +72,7 @@ test-rust: s3 ## Rust tests and doctests, an S3 server beside them
 	scripts/with-s3 cargo test $(WORKSPACE) --no-fail-fast $(CARGO_TEST_ARGS)
 
 .PHONY: test-damage
-test-damage: ## every byte of a small dataset flipped, one at a time (half an hour)
+test-damage: ## every byte of a small dataset flipped, one at a time (long: not timed yet)
 	LACUS_TEST_DAMAGE=all cargo test $(WORKSPACE) --test it -- damage_is_never_data --nocapture
 
 .PHONY: test-python

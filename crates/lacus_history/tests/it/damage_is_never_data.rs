@@ -2,7 +2,7 @@
 //! is damaged. Never wrong data, a panic, or a read that does not end.
 //!
 //! Every object is emptied, halved and deleted; of the single bytes some are flipped, chosen by a seed, or all of them with
-//! `LACUS_TEST_DAMAGE=all` (`make test-damage`, about half an hour).
+//! `LACUS_TEST_DAMAGE=all` (`make test-damage`, which takes long).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
