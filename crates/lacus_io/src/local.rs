@@ -9,8 +9,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+use lacus_threads::Pool;
 
 use crate::climb::climb;
 use crate::error::IoError;
@@ -19,48 +20,60 @@ use crate::layers::counting::Counts;
 /// Open files kept per store: enough for a compacted dataset, far below common descriptor limits.
 const MAX_OPEN_FILES: usize = 128;
 
-/// Files synced at the same time: a file system writes its journal once for all that wait for it. A thousand small new files
-/// took 0.9 s one after the other, 0.11 s four at a time, 0.08 s sixteen at a time, and no less with more (ext4 on a virtual disk).
-const SYNCS_AT_ONCE: usize = 16;
-
 /// A directory on this machine, with the data files in it that are open.
 #[derive(Debug)]
-pub struct LocalRoot {
+pub(crate) struct LocalRoot {
     path: PathBuf,
     /// How far paths may climb out of it.
     climbs: usize,
-    open: Mutex<HashMap<String, Arc<File>>>,
+    open: Mutex<OpenFiles>,
     counts: Arc<Counts>,
+}
+
+/// Open files, and when each was last asked for, counted in questions.
+#[derive(Debug, Default)]
+struct OpenFiles {
+    files: HashMap<String, (Arc<File>, u64)>,
+    now: u64,
 }
 
 impl LocalRoot {
     pub(crate) fn new(path: PathBuf, climbs: usize, counts: Arc<Counts>) -> Self {
-        LocalRoot { path, climbs, open: Mutex::new(HashMap::new()), counts }
+        LocalRoot { path, climbs, open: Mutex::default(), counts }
+    }
+
+    /// The same directory, with no file open.
+    pub(crate) fn again(&self) -> LocalRoot {
+        LocalRoot::new(self.path.clone(), self.climbs, Arc::clone(&self.counts))
     }
 
     /// The directory.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The open file at `path` (relative to the root).
-    pub fn file(&self, path: &str) -> Result<Arc<File>, IoError> {
+    pub(crate) fn file(&self, path: &str) -> Result<Arc<File>, IoError> {
         let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(file) = open.get(path) {
+        open.now += 1;
+        let now = open.now;
+        if let Some((file, used)) = open.files.get_mut(path) {
+            *used = now;
             return Ok(Arc::clone(file));
         }
         let file = File::open(self.full(path)?).map_err(|e| IoError::from_os("open", path, e))?;
-        if open.len() >= MAX_OPEN_FILES {
-            open.clear();
+        if open.files.len() >= MAX_OPEN_FILES {
+            let oldest = open.files.values().map(|(_, used)| *used).min();
+            open.files.retain(|_, (_, used)| Some(*used) != oldest);
         }
         let file = Arc::new(file);
-        open.insert(path.to_owned(), Arc::clone(&file));
+        open.files.insert(path.to_owned(), (Arc::clone(&file), now));
         Ok(file)
     }
 
     /// When a file was last changed or got another name, in milliseconds since 1970: a hard link has the time of
     /// what it links to, but the system notes when it was made.
-    pub fn changed_millis(&self, path: &str) -> Result<i64, IoError> {
+    pub(crate) fn changed_millis(&self, path: &str) -> Result<i64, IoError> {
         let found = fs::metadata(self.full(path)?).map_err(|e| IoError::from_os("look", path, e))?;
         Ok(found.ctime().max(found.mtime()) * 1000 + 999)
     }
@@ -96,7 +109,7 @@ impl LocalRoot {
 
     /// Reads exactly `head.len() + body.len()` bytes at `offset`: one system call, two buffers, so
     /// that a page's header and its payload land in different places without a copy.
-    pub fn read_at(
+    pub(crate) fn read_at(
         &self,
         file: &File,
         path: &str,
@@ -179,7 +192,7 @@ impl LocalRoot {
 
     /// Puts a small file in place of an old one. Readers see one or the other; a power loss may leave either, or an empty
     /// file.
-    pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), IoError> {
+    pub(crate) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), IoError> {
         let failed = |e| IoError::from_os("write", path, e);
         let full = self.path.join(path);
         let beside = full.with_extension(format!("{}.new", std::process::id()));
@@ -191,7 +204,7 @@ impl LocalRoot {
     }
 
     /// Makes the named files and the directories they are in safe against power loss, each once and several at a time.
-    pub fn sync(&self, paths: &[String]) -> Result<(), IoError> {
+    pub(crate) fn sync(&self, paths: &[String]) -> Result<(), IoError> {
         let mut wanted: BTreeSet<PathBuf> = BTreeSet::new();
         for path in paths {
             let full = self.full(path)?;
@@ -210,35 +223,39 @@ impl LocalRoot {
             wanted.insert(above.to_owned());
         }
         let wanted: Vec<PathBuf> = wanted.into_iter().collect();
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<(), IoError> {
-            while let Some(path) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match File::open(path).and_then(|file| file.sync_all()) {
-                    Ok(()) => self.counts.add_sync(),
-                    // What was cleaned up meanwhile needs no syncing.
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                    Err(e) => return Err(IoError::from_os("sync", path.display().to_string(), e)),
-                }
+        let sync = |path: PathBuf| match File::open(&path).and_then(|file| file.sync_all()) {
+            Ok(()) => {
+                self.counts.add_sync();
+                Ok(())
             }
-            Ok(())
+            // What was cleaned up meanwhile needs no syncing.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(IoError::from_os("sync", path.display().to_string(), e)),
         };
-        std::thread::scope(|scope| {
-            // These threads wait for the disk. One that cannot be had leaves more for the others.
-            let others: Vec<_> = (1..wanted.len().min(SYNCS_AT_ONCE))
-                .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-                .collect();
-            let mut done = work();
-            for other in others {
-                done = done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            done
-        })
+        Pool::for_waiting().team(wanted.len()).map(wanted, sync).into_iter().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_are_used_stay_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = LocalRoot::new(directory.path().to_owned(), 0, Arc::default());
+        for i in 0..MAX_OPEN_FILES + 10 {
+            fs::write(directory.path().join(i.to_string()), "x").unwrap();
+        }
+        let first = root.file("0").unwrap();
+        for i in 1..MAX_OPEN_FILES + 10 {
+            root.file(&i.to_string()).unwrap();
+            assert!(Arc::ptr_eq(&first, &root.file("0").unwrap()), "opened again after {i} others");
+        }
+        let open = root.open.lock().unwrap();
+        assert_eq!(open.files.len(), MAX_OPEN_FILES);
+        assert!(!open.files.contains_key("1"));
+    }
 
     #[test]
     fn each_file_and_directory_is_synced_once() {

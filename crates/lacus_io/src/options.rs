@@ -3,6 +3,17 @@
 //! Options are the ones `object_store` documents (`aws_endpoint_url`, `google_service_account`,
 //! `azure_storage_account_name`, … in any case), with the usual environment variables as defaults.
 //! An option nobody knows is an error, not something to skip.
+//!
+//! A server of one's own, or an emulator, is named by its endpoint:
+//!
+//! ```text
+//! s3://   aws_endpoint_url        http://127.0.0.1:9000
+//! gs://   google_base_url         http://127.0.0.1:4443                     google_skip_signature=true: no credentials
+//! az://   azure_storage_endpoint  http://127.0.0.1:10000/devstoreaccount1   with azure_storage_account_name and _key
+//! ```
+//!
+//! An endpoint given as `http://` is spoken to in plain HTTP. An endpoint that is not the provider's own is probed for
+//! conditional puts before the first write ([`crate::ensure_conditional_put`]).
 
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
@@ -12,11 +23,11 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
 use crate::error::{IoError, IoErrorKind};
@@ -31,7 +42,7 @@ pub(crate) struct Located {
     pub prefix: Path,
     /// The directory, when the dataset is on this machine.
     pub directory: Option<PathBuf>,
-    /// An S3 endpoint that is not known to honour conditional puts, so it must be probed.
+    /// An endpoint that is not known to honour conditional puts, so it must be probed.
     pub unproven_endpoint: Option<String>,
 }
 
@@ -110,7 +121,6 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// Keys this crate gives to every builder that knows them, unless the caller set them.
 fn remote(text: &str, scheme: &str, options: &BTreeMap<String, String>) -> Result<Located, IoError> {
     let invalid = |message: String| IoError::new(IoErrorKind::Invalid, "open", text, message);
     let parsed = Url::parse(text).map_err(|e| invalid(e.to_string()))?;
@@ -135,7 +145,7 @@ fn remote(text: &str, scheme: &str, options: &BTreeMap<String, String>) -> Resul
                 builder = builder.with_config(name, value);
             }
             if let Some(endpoint) = builder.get_config_value(&AmazonS3ConfigKey::Endpoint) {
-                if !is_known_endpoint(&endpoint) {
+                if !is_at(&endpoint, AWS) {
                     unproven_endpoint = Some(endpoint.clone());
                 }
                 // An endpoint given as plain http is meant as such: asking for a second option
@@ -158,6 +168,15 @@ fn remote(text: &str, scheme: &str, options: &BTreeMap<String, String>) -> Resul
                 let name = GoogleConfigKey::from_str(&key.to_ascii_lowercase()).map_err(|_| unknown(key))?;
                 builder = builder.with_config(name, value);
             }
+            let base = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+            unproven_endpoint = base.filter(|base| !is_at(base, GOOGLE));
+            let anonymous = builder.get_config_value(&GoogleConfigKey::SkipSignature);
+            if anonymous.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+                // Without this, object_store leaves the signature out of reads only, and asks the metadata server of a
+                // machine at Google for the credentials of writes.
+                let nobody = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+                builder = builder.with_credentials(Arc::new(nobody));
+            }
             Arc::new(builder.build().map_err(built)?)
         }
         _ => {
@@ -166,10 +185,14 @@ fn remote(text: &str, scheme: &str, options: &BTreeMap<String, String>) -> Resul
                 let name = AzureConfigKey::from_str(&key.to_ascii_lowercase()).map_err(|_| unknown(key))?;
                 builder = builder.with_config(name, value);
             }
-            let plain_http = builder
-                .get_config_value(&AzureConfigKey::Endpoint)
-                .is_some_and(|endpoint| endpoint.starts_with("http://"));
-            if plain_http {
+            let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
+            let emulator = builder.get_config_value(&AzureConfigKey::UseEmulator);
+            if emulator.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+                unproven_endpoint = Some("the storage emulator".into());
+            } else {
+                unproven_endpoint = endpoint.clone().filter(|endpoint| !is_at(endpoint, AZURE));
+            }
+            if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
                 builder = builder.with_config(AzureConfigKey::Client(ClientConfigKey::AllowHttp), "true");
             }
             Arc::new(builder.build().map_err(built)?)
@@ -178,10 +201,13 @@ fn remote(text: &str, scheme: &str, options: &BTreeMap<String, String>) -> Resul
     Ok(Located { url, root, prefix, directory: None, unproven_endpoint })
 }
 
-/// AWS itself honours `If-None-Match: *` on every bucket.
-fn is_known_endpoint(endpoint: &str) -> bool {
-    Url::parse(endpoint)
-        .ok()
-        .and_then(|u| u.host_str().map(str::to_owned))
-        .is_some_and(|host| host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
+// The providers' own endpoints honour conditional puts on every bucket.
+const AWS: &[&str] = &[".amazonaws.com", ".amazonaws.com.cn"];
+const GOOGLE: &[&str] = &[".googleapis.com"];
+const AZURE: &[&str] = &[".windows.net", ".microsoft.com", ".chinacloudapi.cn", ".usgovcloudapi.net"];
+
+/// Whether an endpoint's host is below one of the domains.
+fn is_at(endpoint: &str, domains: &[&str]) -> bool {
+    let host = Url::parse(endpoint).ok().and_then(|u| u.host_str().map(str::to_owned));
+    host.is_some_and(|host| domains.iter().any(|domain| host.ends_with(domain)))
 }

@@ -1,9 +1,10 @@
-//! Does this S3 endpoint really honour conditional puts?
+//! Does this endpoint really honour conditional puts?
 //!
 //! Commits rest on one promise: of several puts that say "only if absent", exactly one succeeds.
 //! Some servers ignore the header, others check and then write in two steps, which only shows when
 //! puts race. So an endpoint that is not known is asked with racing puts before the first write.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{LazyLock, Mutex};
@@ -25,6 +26,7 @@ static PROVEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Default::default
 
 /// Makes sure that the store honours conditional puts, probing it once per process when it is an
 /// endpoint that is not known to. An endpoint that fails is refused with an `Invalid` error.
+#[boxed]
 pub async fn ensure_conditional_put(store: &Store, world: &World) -> Result<(), IoError> {
     let Some(endpoint) = store.unproven_endpoint() else { return Ok(()) };
     if store.proven().load(Ordering::Acquire) {
@@ -37,6 +39,16 @@ pub async fn ensure_conditional_put(store: &Store, world: &World) -> Result<(), 
     }
     store.proven().store(true, Ordering::Release);
     Ok(())
+}
+
+/// Why commits to this store are safe, for people. Fails as [`ensure_conditional_put`] does.
+#[boxed]
+pub async fn commit_safety(store: &Store, world: &World) -> Result<&'static str, IoError> {
+    if store.local().is_some() {
+        return Ok("safe: files are created exclusively");
+    }
+    ensure_conditional_put(store, world).await?;
+    Ok("safe: the store honours conditional puts")
 }
 
 async fn race(store: &Store, world: &World, endpoint: &str) -> Result<(), IoError> {
@@ -55,7 +67,7 @@ async fn race(store: &Store, world: &World, endpoint: &str) -> Result<(), IoErro
         if verdict.is_ok() && winners != 1 {
             let message = format!(
                 "this endpoint does not honour conditional puts: {winners} of {RACERS} racing puts of one new \
-                 key succeeded, so commits would be lost; use a server that does (AWS S3, MinIO, …)"
+                 key succeeded, so commits would be lost; use a server that does (those of Amazon, Google and Microsoft, MinIO, …)"
             );
             verdict = Err(IoError::new(IoErrorKind::Invalid, "probe", endpoint, message));
         }

@@ -1,6 +1,8 @@
 //! Where a dataset lives: a prefix in an object store, or a directory.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use crate::climb::{climb, climbs};
 use crate::error::{IoError, IoErrorKind, is_below_a_file};
 use crate::layers::counting::{CountingStore, Counts};
 use crate::local::LocalRoot;
+use crate::memory::{Memory, Place};
 use crate::options::locate;
 
 /// One object under a store's root.
@@ -51,6 +54,7 @@ struct Inner {
     counts: Arc<Counts>,
     unproven_endpoint: Option<String>,
     proven: AtomicBool,
+    place: Arc<Place>,
 }
 
 impl Store {
@@ -58,6 +62,8 @@ impl Store {
     /// Nothing is touched yet.
     pub fn open(url: &str, options: &BTreeMap<String, String>) -> Result<Store, IoError> {
         let found = locate(url, options)?;
+        // Whoever has other rights, or asks another server, shares nothing.
+        let place = Memory::process().place(&format!("{}\n{options:?}", found.url));
         Ok(Store::assemble(
             url.to_owned(),
             found.url,
@@ -65,6 +71,7 @@ impl Store {
             found.prefix,
             found.directory,
             found.unproven_endpoint,
+            place,
         ))
     }
 
@@ -82,6 +89,10 @@ impl Store {
         };
         let root = Arc::clone(&self.inner.root);
         let counts = Arc::clone(&self.inner.counts);
+        let place = match self.inner.place.identity() {
+            Some(identity) => self.memory().place(&format!("{identity}\n{directory}")),
+            None => self.memory().own_place(),
+        };
         let local = self.local().map(|local| {
             LocalRoot::new(local.path().join(below.as_ref()), climbs(&directory), Arc::clone(&counts))
         });
@@ -97,15 +108,54 @@ impl Store {
                 counts,
                 unproven_endpoint: self.inner.unproven_endpoint.clone(),
                 proven: AtomicBool::new(self.inner.proven.load(std::sync::atomic::Ordering::Acquire)),
+                place,
             }),
         })
+    }
+
+    /// The same store within another budget than the process's, for tests and for programs that keep several.
+    /// Nothing is shared with stores within other budgets.
+    pub fn within(&self, memory: &Memory) -> Store {
+        let inner = &self.inner;
+        let place = match inner.place.identity() {
+            _ if inner.place.memory().is_same(memory) => Arc::clone(&inner.place),
+            Some(identity) => memory.place(identity),
+            None => memory.own_place(),
+        };
+        let local = inner.local.as_ref().map(|local| local.again());
+        Store {
+            inner: Arc::new(Inner {
+                text: inner.text.clone(),
+                url: inner.url.clone(),
+                root: Arc::clone(&inner.root),
+                prefix: inner.prefix.clone(),
+                prefixed: Arc::clone(&inner.prefixed),
+                directory: inner.directory.clone(),
+                local,
+                counts: Arc::clone(&inner.counts),
+                unproven_endpoint: inner.unproven_endpoint.clone(),
+                proven: AtomicBool::new(inner.proven.load(std::sync::atomic::Ordering::Acquire)),
+                place,
+            }),
+        }
+    }
+
+    /// What all handles on this store share: caches of what never changes.
+    pub fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    /// The budget that reads from this store are part of.
+    pub fn memory(&self) -> &Memory {
+        self.inner.place.memory()
     }
 
     /// A store over a given object store, for tests and simulations. `url` only names it.
     pub fn over(url: Url, root: Arc<dyn ObjectStore>) -> Result<Store, IoError> {
         let prefix = Path::from_url_path(url.path())
             .map_err(|e| IoError::new(IoErrorKind::Invalid, "open", url.as_str(), e.to_string()))?;
-        Ok(Store::assemble(url.to_string(), url, root, prefix, None, None))
+        let place = Memory::process().own_place();
+        Ok(Store::assemble(url.to_string(), url, root, prefix, None, None, place))
     }
 
     fn assemble(
@@ -115,6 +165,7 @@ impl Store {
         prefix: Path,
         directory: Option<PathBuf>,
         unproven_endpoint: Option<String>,
+        place: Arc<Place>,
     ) -> Store {
         let counts = Arc::new(Counts::default());
         let root: Arc<dyn ObjectStore> = Arc::new(CountingStore::new(root, Arc::clone(&counts)));
@@ -134,6 +185,7 @@ impl Store {
                 counts,
                 unproven_endpoint,
                 proven,
+                place,
             }),
         }
     }
@@ -182,8 +234,61 @@ impl Store {
     }
 
     /// The directory, when the dataset is on this machine.
-    pub fn local(&self) -> Option<&LocalRoot> {
+    pub(crate) fn local(&self) -> Option<&LocalRoot> {
         self.inner.local.as_ref()
+    }
+
+    /// Why there can be no dataset here: nothing is there, or no directory. `None` where there is one, where nobody can look,
+    /// and on object stores, which have no directories.
+    pub fn absence(&self) -> Option<&'static str> {
+        match std::fs::metadata(self.local()?.path()) {
+            Ok(found) if found.is_dir() => None,
+            Ok(found) if found.is_file() => Some("this is a file"),
+            Ok(_) => Some("nothing is there"),
+            Err(error) => [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory]
+                .contains(&error.kind())
+                .then_some("nothing is there"),
+        }
+    }
+
+    /// Whether what was put is safe against power loss at once, so that [`Store::make_durable`] has nothing to do.
+    pub fn is_durable_at_once(&self) -> bool {
+        self.local().is_none()
+    }
+
+    /// Makes objects safe against power loss: files on this machine, and the directories they are in, are synced; object
+    /// stores have done so once they have answered.
+    pub fn make_durable(&self, paths: &[String]) -> Result<(), IoError> {
+        match self.local() {
+            Some(local) => blocking(|| local.sync(paths)),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a small object in place of an old one. Readers see one or the other; on a file system, a power loss may leave
+    /// either, or an empty file.
+    #[boxed]
+    pub async fn replace(&self, path: &str, bytes: Bytes) -> Result<(), IoError> {
+        if let Some(local) = self.local() {
+            return blocking(|| local.replace(path, &bytes));
+        }
+        let put = self.inner.prefixed.put(&self.path(path)?, bytes.into()).await;
+        put.map(|_| ()).map_err(|e| IoError::from_store("put", path, e))
+    }
+
+    /// When an object came to be under its name, in milliseconds since 1970, where that is known better than from a listing:
+    /// a hard link has the time of what it links to, but the file system knows when it was made.
+    pub fn changed_millis(&self, path: &str) -> Option<i64> {
+        self.local()?.changed_millis(path).ok()
+    }
+
+    /// Removes directories, given by their paths, that have nothing in them any more. Object stores have none.
+    pub fn remove_empty_directories<'p>(&self, directories: impl IntoIterator<Item = &'p str>) {
+        let Some(local) = self.local() else { return };
+        for directory in directories {
+            // A directory with something else in it stays.
+            let _ = std::fs::remove_dir(local.path().join(directory));
+        }
     }
 
     /// Traffic so far through this store and its clones.
@@ -204,7 +309,7 @@ impl Store {
     }
 
     /// The object store to ask for `path`, and what it calls it.
-    fn place(&self, path: &str) -> Result<(&Arc<dyn ObjectStore>, Path), IoError> {
+    fn located(&self, path: &str) -> Result<(&Arc<dyn ObjectStore>, Path), IoError> {
         if !path.starts_with("../") {
             return Ok((&self.inner.prefixed, self.path(path)?));
         }
@@ -215,6 +320,7 @@ impl Store {
     }
 
     /// The bytes of an object in `range`, exactly.
+    #[boxed]
     pub async fn read(&self, path: &str, range: Range<u64>) -> Result<Bytes, IoError> {
         let length = range.end.saturating_sub(range.start);
         if let Some(local) = self.local() {
@@ -224,14 +330,21 @@ impl Store {
             // The range may come from damaged metadata: look before allocating.
             let held = file.metadata().map_err(|e| IoError::from_os("read", path, e))?.len();
             if range.end > held {
-                let message = format!("wanted bytes {}..{}, the file has {held}", range.start, range.end);
-                return Err(IoError::new(IoErrorKind::Truncated, "read", path, message));
+                return Err(too_short(path, &range, held));
             }
             let mut bytes = vec![0; size];
             local.read_at(&file, path, range.start, &mut [], &mut bytes)?;
             return Ok(bytes.into());
         }
-        let (objects, location) = self.place(path)?;
+        let (objects, location) = self.located(path)?;
+        if length == 0 {
+            // No store answers a request for no bytes.
+            let found = objects.head(&location).await.map_err(|e| IoError::from_store("read", path, e))?;
+            return match found.size < range.end {
+                true => Err(too_short(path, &range, found.size)),
+                false => Ok(Bytes::new()),
+            };
+        }
         let bytes = match objects.get_range(&location, range.clone()).await {
             Ok(bytes) => bytes,
             Err(error @ object_store::Error::NotFound { .. }) => {
@@ -240,11 +353,7 @@ impl Store {
             // Stores refuse a range beyond the end each in words of its own: an object that is too short is damage, not an
             // outage.
             Err(error) => match objects.head(&location).await {
-                Ok(found) if found.size < range.end => {
-                    let message =
-                        format!("wanted bytes {}..{}, the object has {}", range.start, range.end, found.size);
-                    return Err(IoError::new(IoErrorKind::Truncated, "read", path, message));
-                }
+                Ok(found) if found.size < range.end => return Err(too_short(path, &range, found.size)),
                 _ => return Err(IoError::from_store("read", path, error)),
             },
         };
@@ -256,41 +365,51 @@ impl Store {
     }
 
     /// A whole object.
+    #[boxed]
     pub async fn read_all(&self, path: &str) -> Result<Bytes, IoError> {
-        let (objects, location) = self.place(path)?;
+        let (objects, location) = self.located(path)?;
         let found = objects.get(&location).await.map_err(|e| IoError::from_store("read", path, e))?;
         found.bytes().await.map_err(|e| IoError::from_store("read", path, e))
     }
 
     /// The first `length` bytes of an object (all of it when it is shorter), and its size.
+    #[boxed]
     pub async fn read_head(&self, path: &str, length: u64) -> Result<(Bytes, u64), IoError> {
-        let (objects, location) = self.place(path)?;
-        let options = GetOptions { range: Some(GetRange::Bounded(0..length)), ..Default::default() };
-        let found = match objects.get_opts(&location, options).await {
-            Ok(found) => found,
-            Err(error @ object_store::Error::NotFound { .. }) => {
-                return Err(IoError::from_store("read", path, error));
-            }
-            // Stores refuse a range of an object without bytes.
-            Err(_) => objects.get(&location).await.map_err(|e| IoError::from_store("read", path, e))?,
-        };
-        let size = found.meta.size;
-        let bytes = found.bytes().await.map_err(|e| IoError::from_store("read", path, e))?;
-        Ok((bytes, size))
+        self.read_end(path, length, GetRange::Bounded(0..length)).await
     }
 
     /// The last `length` bytes of an object (all of it when it is shorter), and its size.
+    #[boxed]
     pub async fn read_tail(&self, path: &str, length: u64) -> Result<(Bytes, u64), IoError> {
-        let (objects, location) = self.place(path)?;
-        let options = GetOptions { range: Some(GetRange::Suffix(length)), ..Default::default() };
-        let found =
-            objects.get_opts(&location, options).await.map_err(|e| IoError::from_store("read", path, e))?;
-        let size = found.meta.size;
-        let bytes = found.bytes().await.map_err(|e| IoError::from_store("read", path, e))?;
-        Ok((bytes, size))
+        self.read_end(path, length, GetRange::Suffix(length)).await
+    }
+
+    /// Up to `length` bytes at one end of an object, in one request where the store can do that.
+    async fn read_end(&self, path: &str, length: u64, range: GetRange) -> Result<(Bytes, u64), IoError> {
+        let failed = |e| IoError::from_store("read", path, e);
+        let (objects, location) = self.located(path)?;
+        let from_end = matches!(range, GetRange::Suffix(_));
+        if length > 0 {
+            let options = GetOptions { range: Some(range), ..Default::default() };
+            match objects.get_opts(&location, options).await {
+                Ok(found) => {
+                    let size = found.meta.size;
+                    return Ok((found.bytes().await.map_err(failed)?, size));
+                }
+                Err(error @ object_store::Error::NotFound { .. }) => return Err(failed(error)),
+                // Azure knows no ranges from the end, and stores refuse a range of an object without bytes. Asking for the
+                // size first works everywhere; an outage shows again there.
+                Err(_) => {}
+            }
+        }
+        let size = objects.head(&location).await.map_err(failed)?.size;
+        let taken = length.min(size);
+        let range = if from_end { size - taken..size } else { 0..taken };
+        Ok((self.read(path, range).await?, size))
     }
 
     /// Puts a small object that must not be there yet; `AlreadyExists` when it is.
+    #[boxed]
     pub async fn put_new(&self, path: &str, bytes: Bytes) -> Result<(), IoError> {
         let location = self.path(path)?;
         let options = PutOptions { mode: PutMode::Create, ..Default::default() };
@@ -304,11 +423,12 @@ impl Store {
 
     /// Makes `to`, which must not be there yet, the same as `from`: a hard link on this machine, a copy made by
     /// the server elsewhere.
+    #[boxed]
     pub async fn copy(&self, from: &str, to: &str) -> Result<(), IoError> {
         if let Some(local) = self.local() {
             return blocking(|| local.link(from, to));
         }
-        let (_, from_location) = self.place(from)?;
+        let (_, from_location) = self.located(from)?;
         // The store that sees both is the root.
         let absolute = |path: Path, climbed: bool| match climbed {
             true => path,
@@ -316,14 +436,16 @@ impl Store {
         };
         let from_location = absolute(from_location, from.starts_with("../"));
         let to_location = absolute(self.path(to)?, false);
-        // The name is new, so nothing is overwritten; stores without conditional copies have this one.
+        // The name is new, so nothing is overwritten; stores without conditional copies have this one. (To Google,
+        // object_store 0.13 sends this one as the conditional one, and the other way round, which comes to the same here.)
         let copied = self.inner.root.copy(&from_location, &to_location).await;
         copied.map_err(|e| IoError::from_store("copy", from, e))
     }
 
     /// Whether an object is there.
+    #[boxed]
     pub async fn exists(&self, path: &str) -> Result<bool, IoError> {
-        let (objects, location) = self.place(path)?;
+        let (objects, location) = self.located(path)?;
         match objects.head(&location).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
@@ -336,6 +458,7 @@ impl Store {
     }
 
     /// Every object below `prefix` (`""` for all), in no particular order.
+    #[boxed]
     pub async fn list(&self, prefix: &str) -> Result<Vec<Entry>, IoError> {
         let within = if prefix.is_empty() { None } else { Some(self.path(prefix)?) };
         let found = self.inner.prefixed.list(within.as_ref()).map_ok(|meta| Entry {
@@ -351,6 +474,7 @@ impl Store {
     }
 
     /// The objects and directories right below `prefix` (`""` for the root): names only, in no particular order.
+    #[boxed]
     pub async fn names(&self, prefix: &str) -> Result<Vec<String>, IoError> {
         let within = if prefix.is_empty() { None } else { Some(self.path(prefix)?) };
         let found = match self.inner.prefixed.list_with_delimiter(within.as_ref()).await {
@@ -364,6 +488,7 @@ impl Store {
     }
 
     /// Removes objects; those that are gone already are no error.
+    #[boxed]
     pub async fn remove(&self, paths: Vec<String>) -> Result<(), IoError> {
         let locations = paths.iter().map(|p| self.path(p)).collect::<Result<Vec<_>, _>>()?;
         let stream = futures::stream::iter(locations.into_iter().map(Ok)).boxed();
@@ -376,6 +501,12 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// An object that ends before the range does: damage, not an outage.
+fn too_short(path: &str, range: &Range<u64>, size: u64) -> IoError {
+    let message = format!("wanted bytes {}..{}, the object has {size}", range.start, range.end);
+    IoError::new(IoErrorKind::Truncated, "read", path, message)
 }
 
 #[cfg(test)]

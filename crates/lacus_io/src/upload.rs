@@ -3,6 +3,7 @@
 //! Writing is sync: encoders run on plain threads and append as they finish. To an object store
 //! the bytes are gathered into parts, and a task sends them while the next part fills.
 
+use async_recursion::async_recursion as boxed;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
 
@@ -116,6 +117,7 @@ impl FileWriter {
 
     /// Completes the file and returns its size. With `durable`, a local file and its directory are
     /// synced; an object store is durable once it has answered.
+    #[boxed]
     pub async fn finish(mut self, durable: bool) -> Result<u64, IoError> {
         match self.sink.take() {
             Some(Sink::Local(file)) => {

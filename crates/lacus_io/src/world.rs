@@ -1,9 +1,11 @@
-//! Time and chance, handed in by the caller so that a test can replay both.
+//! Time, chance and threads, handed in by the caller so that a test can replace them.
 
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
+use lacus_threads::Pool;
 use uuid::Uuid;
 
 /// What time it is, and how to wait.
@@ -20,22 +22,33 @@ pub trait Chance: Send + Sync {
     fn bits(&self) -> u64;
 }
 
-/// The clock and the dice of one process, or of one simulated run.
+/// The clock, the dice and the worker threads of one process, or of one simulated run.
 #[derive(Clone)]
 pub struct World {
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
+    pool: Pool,
 }
 
 impl World {
-    /// A world of the given parts.
+    /// A world of the given parts, and the threads of the process.
     pub fn new(clock: Arc<dyn Clock>, chance: Arc<dyn Chance>) -> Self {
-        World { clock, chance }
+        World { clock, chance, pool: Pool::process().clone() }
+    }
+
+    /// The same world with other threads.
+    pub fn with_pool(self, pool: Pool) -> Self {
+        World { pool, ..self }
     }
 
     /// The machine's own clock and randomness.
     pub fn real() -> Self {
         World::new(Arc::new(SystemClock), Arc::new(SystemChance))
+    }
+
+    /// The worker threads.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// Milliseconds since 1970, UTC.
@@ -54,6 +67,7 @@ impl World {
     /// Waits before the given attempt (0, 1, 2 …) is repeated: a random time below a bound that
     /// doubles from 2 ms to 256 ms. Full jitter keeps writers from marching in step, and the low
     /// cap keeps any one of them from starving.
+    #[boxed]
     pub async fn back_off(&self, attempt: u32) {
         let bound_micros = 2_000u64 << attempt.min(7);
         let micros = self.chance.bits() % bound_micros;

@@ -1,5 +1,6 @@
-//! The test world: a clock that a test moves, dice that a seed decides, and a store that fails when
-//! told to. A failing seed reproduces.
+//! The test world: a clock that a test moves, dice that a seed decides, a store that fails when
+//! told to, and one that counts round trips. A failing seed reproduces. [`conformance`] is what every store promises, as a
+//! suite of checks.
 //!
 //! ```
 //! use lacus_simulation::{Dice, seeded_world};
@@ -10,6 +11,9 @@
 
 mod dice;
 mod flaky;
+mod rounds;
+pub mod conformance;
 
 pub use dice::{Dice, SimulatedClock, seeded_world};
 pub use flaky::{Faults, FlakyStore};
+pub use rounds::RoundsStore;
