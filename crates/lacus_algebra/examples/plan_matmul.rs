@@ -4,7 +4,7 @@
 //! cargo run --release -p lacus_algebra --example plan_matmul -- 100 10
 //! ```
 
-#![allow(clippy::print_stdout)] // A program for people.
+#![expect(clippy::print_stdout, reason = "a program for people")]
 
 use lacus_algebra::{
     Functions, GraphOptions, Inputs, PlanOptions, TaskGraph, check, parse, plan, schedule, simulate,

@@ -40,11 +40,20 @@ impl FileError {
         &self.cause
     }
 
+    /// Whether values at the same place are what is wrong: adding them up would help.
+    pub fn has_duplicates(&self) -> bool {
+        match &self.cause {
+            Cause::Duplicates { .. } => true,
+            Cause::Tensor(error) => matches!(**error, TensorError::DuplicateCoordinates { .. }),
+            _ => false,
+        }
+    }
+
     /// What the caller should do about it. A malformed file is [`ErrorKind::Invalid`]: it is the
     /// caller's input, not our stored data.
     pub fn kind(&self) -> ErrorKind {
         match &self.cause {
-            Cause::Malformed(_) | Cause::Unsupported(_) => ErrorKind::Invalid,
+            Cause::Malformed(_) | Cause::Unsupported(_) | Cause::Duplicates { .. } => ErrorKind::Invalid,
             Cause::Absent(_) => ErrorKind::NotFound,
             Cause::Tensor(error) => error.kind(),
             Cause::Io { source, .. } => match source.kind() {
@@ -102,6 +111,12 @@ pub enum Cause {
     /// A tensor asked for by name is not in the file.
     #[error("{0}")]
     Absent(String),
+    /// Two values are at the same place, and nobody said that they are to be added up.
+    #[error("the coordinates {at} occur more than once; they can be summed")]
+    Duplicates {
+        /// The coordinates, as the file counts them.
+        at: String,
+    },
     /// The content does not make a tensor.
     #[error(transparent)]
     Tensor(Box<TensorError>),

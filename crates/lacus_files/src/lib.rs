@@ -31,8 +31,8 @@ mod value;
 
 mod lines;
 mod map;
-mod note;
 mod numbers;
+mod note;
 mod target;
 
 mod npy;
@@ -48,6 +48,7 @@ mod write;
 
 pub use error::{Cause, FileError, Place};
 pub use format::{Format, Packing};
+pub use npy::npy_header;
 pub use read::{Entry, FileTensors, open, open_as};
 pub use value::{FileValue, Item, Metadata, ReadOptions};
 pub use write::write;

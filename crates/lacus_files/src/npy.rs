@@ -40,6 +40,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<HeldDense, Fault> {
     Ok(HeldDense { dtype, shape, fortran, range: 0..expected, owned: Some(swapped) })
 }
 
+/// The bytes of an `.npy` file before its elements, which follow little-endian and in C order. `None` for bfloat16, which numpy
+/// does not have.
+pub fn npy_header(dtype: DType, shape: &Shape) -> Option<Vec<u8>> {
+    header(dtype, shape, false).ok()
+}
+
 /// The bytes before the elements, for a little-endian array.
 pub(crate) fn header(dtype: DType, shape: &Shape, fortran: bool) -> Result<Vec<u8>, Fault> {
     let order = if fortran { "True" } else { "False" };

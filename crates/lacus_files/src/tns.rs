@@ -195,9 +195,7 @@ pub(crate) fn sparse(
     SparseTensor::new(dtype, shape, coords, values, duplicates).map_err(|error| match error {
         TensorError::DuplicateCoordinates { coordinates } => {
             let words: Vec<String> = coordinates.iter().map(|&c| (c as u64 + base).to_string()).collect();
-            let found =
-                format!("the coordinates {} occur more than once; they can be summed", words.join(" "));
-            Fault { place: Place::Whole, cause: Cause::Malformed(found) }
+            Fault { place: Place::Whole, cause: Cause::Duplicates { at: words.join(" ") } }
         }
         error => error.into(),
     })

@@ -12,7 +12,7 @@ pub type Metadata = BTreeMap<String, String>;
 
 /// A tensor in a file, borrowed.
 #[derive(Clone, Debug)]
-#[allow(
+#[expect(
     clippy::large_enum_variant,
     reason = "few are alive at once, and a box would cost each an allocation"
 )]

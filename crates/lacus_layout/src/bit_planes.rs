@@ -63,7 +63,6 @@ fn bytes_of(planes: &[[u8; 8]; 8]) -> [u8; STEP] {
         _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_xor_si128,
     };
     // SSE2 is part of every x86-64; these make no use of memory.
-    #[allow(unused_unsafe)]
     // SAFETY: the instructions are there, and act on values only.
     unsafe {
         let word = |p: usize| _mm_set_epi64x(0, i64::from_le_bytes(planes[p]));
@@ -114,7 +113,6 @@ fn bits_of(step: &[u8; 16]) -> [u16; 8] {
     let (low, high) = step.split_at(8);
     let word = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().unwrap_or_default());
     // SSE2 is part of every x86-64; these make no use of memory.
-    #[allow(unused_unsafe)]
     // SAFETY: the instructions are there, and act on values only.
     unsafe {
         let mut bytes = _mm_set_epi64x(word(high), word(low));

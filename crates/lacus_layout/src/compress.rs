@@ -78,6 +78,40 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
+/// The CRC-32C of bytes that come in several pieces.
+///
+/// ```
+/// let mut crc = lacus_layout::Crc32c::new();
+/// crc.update(b"1234");
+/// crc.update(b"56789");
+/// assert_eq!(crc.finish(), lacus_layout::crc32c(b"123456789"));
+/// ```
+#[derive(Debug)]
+pub struct Crc32c(crc_fast::Digest);
+
+impl Crc32c {
+    /// That of no bytes.
+    pub fn new() -> Crc32c {
+        Crc32c(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
+    }
+
+    /// Goes on with more bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// That of all bytes so far.
+    pub fn finish(&self) -> u32 {
+        self.0.finalize() as u32
+    }
+}
+
+impl Default for Crc32c {
+    fn default() -> Crc32c {
+        Crc32c::new()
+    }
+}
+
 /// Checks stored bytes against the checksum on their row.
 ///
 /// Fails with [`LayoutError::Checksum`] (corrupt) if they differ.

@@ -16,6 +16,7 @@
 //! ```
 //! use lacus_layout::{Compression, Header, Layout, Scratch, StoredChunk, Value, encoder, read_sparse};
 //! use lacus_tensor::{Buffer, DType, Duplicates, Selection, Shape, SparseTensor};
+//! use lacus_threads::Team;
 //!
 //! // Nonzeros at (0, 1), (2, 0) and (2, 3).
 //! let shape = Shape::new(vec![3, 4]).unwrap();
@@ -36,7 +37,7 @@
 //! assert_eq!((&chunk.coords[..], chunk.codec.name(), chunk.nnz), (&[0, 0][..], "packed", 3));
 //!
 //! let stored = StoredChunk { coords: chunk.coords, codec: chunk.codec, bytes: &chunk.bytes };
-//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &[stored], 1).unwrap(), tensor);
+//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &[stored], Team::alone()).unwrap(), tensor);
 //! ```
 
 use lacus_tensor::{MAX_RANK, Shape, SparseTensor};

@@ -15,6 +15,7 @@
 //! ```
 //! use lacus_layout::{Compression, Header, Layout, Scratch, StoredChunk, Value, encoder, read_sparse};
 //! use lacus_tensor::{Buffer, DType, Duplicates, Selection, Shape, SparseTensor};
+//! use lacus_threads::Team;
 //!
 //! // Nonzeros at (0, 1, 5), (0, 1, 6) and (2, 0, 5); the last axis is the root.
 //! let shape = Shape::new(vec![3, 4, 9]).unwrap();
@@ -35,7 +36,7 @@
 //! assert_eq!(&chunk.coords[..], [5, 0, 1]);
 //!
 //! let stored = StoredChunk { coords: chunk.coords, codec: chunk.codec, bytes: &chunk.bytes };
-//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &[stored], 1).unwrap(), tensor);
+//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &[stored], Team::alone()).unwrap(), tensor);
 //! ```
 
 use lacus_tensor::{Shape, SparseTensor};

@@ -10,6 +10,7 @@
 //!     Choice, ChunkIndex, Scratch, StoredChunk, Value, Wish, choose_sparse, encoder, read_sparse, wanted,
 //! };
 //! use lacus_tensor::{Buffer, DType, Duplicates, Selection, Shape, SparseTensor, parse_indices};
+//! use lacus_threads::Team;
 //!
 //! // Nonzeros at (0, 1), (2, 0), (2, 3).
 //! let shape = Shape::new(vec![3, 4])?;
@@ -31,7 +32,7 @@
 //!     .map(|i| StoredChunk { coords: rows[i].coords, codec: rows[i].codec, bytes: &rows[i].bytes })
 //!     .collect();
 //! assert_eq!(fetched.len(), 1);
-//! let slice = read_sparse(&header, &selection, &fetched, 1)?;
+//! let slice = read_sparse(&header, &selection, &fetched, Team::alone())?;
 //! assert_eq!((slice.axis(0), &slice.values()[..]), (&[2][..], &[9][..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -81,7 +82,7 @@ pub use choose::{
     Choice, CompressionWish, Estimate, Optimize, Wish, choose_dense, choose_sparse, estimate, exact_size,
 };
 pub use chunk::{ChunkIndex, Codec, Coords, EncodeChunks, EncodedChunk, Scratch, Value};
-pub use compress::{Compression, DEFAULT_ZSTD_LEVEL, crc32c, verify_crc32c};
+pub use compress::{Compression, Crc32c, DEFAULT_ZSTD_LEVEL, crc32c, verify_crc32c};
 pub use coordinates::{
     CellColumn, cell_column, floats_to_values, ints_to_values, reals_to_values, values_to_floats,
     values_to_ints, values_to_reals,

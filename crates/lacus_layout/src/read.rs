@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use lacus_tensor::{Buffer, Selection, SparseTensor, TensorError};
+use lacus_threads::Team;
 
 use crate::chunk::{Codec, Coords, Scratch};
 use crate::decode::{chunk_nnz, decode_into, decode_sparse, levels_of};
@@ -24,8 +25,8 @@ pub struct StoredChunk<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Decodes the chunks that [`wanted`](crate::wanted) named, in that order, and puts them together on up to
-/// `threads` threads: what [`decode_sparse`] and [`assemble`] do, without their copies where everything is
+/// Decodes the chunks that [`wanted`](crate::wanted) named, in that order, and puts them together on the
+/// threads of a team: what [`decode_sparse`] and [`assemble`] do, without their copies where everything is
 /// selected.
 ///
 /// Fails with a corrupt error if a chunk cannot be decoded, if chunks overlap, or if all of them together
@@ -34,15 +35,15 @@ pub fn read_sparse(
     header: &Header,
     selection: &Selection,
     chunks: &[StoredChunk<'_>],
-    threads: usize,
+    team: Team<'_>,
 ) -> Result<SparseTensor, LayoutError> {
     if selection.is_all() && *selection.input_shape() == header.shape {
-        return read_all(header, chunks, threads);
+        return read_all(header, chunks, team);
     }
-    let parts = on_threads(threads, chunks.iter().collect(), |chunk: &StoredChunk<'_>, scratch| {
+    let parts = on_team(team, chunks.iter().collect(), |chunk: &StoredChunk<'_>, scratch| {
         decode_sparse(header, &chunk.coords, chunk.codec, chunk.bytes, selection, scratch)
     })?;
-    assemble(header, selection, parts)
+    assemble(header, selection, parts, team)
 }
 
 /// Puts the parts of a selection together, in any order, sorted if need be.
@@ -52,6 +53,7 @@ pub fn assemble(
     header: &Header,
     selection: &Selection,
     parts: Vec<SparsePart>,
+    team: Team<'_>,
 ) -> Result<SparseTensor, LayoutError> {
     let shape = selection.output_shape();
     let (rank, width) = (shape.rank(), header.dtype.size_bytes());
@@ -78,7 +80,7 @@ pub fn assemble(
     let every: Vec<usize> = (0..rank).collect();
     let order = reorder(&columns, shape.dims(), &[], &every);
     let (coords, values) = match order {
-        Some(order) => permute(&columns, &values, width, &order, THREADS_OF_ASSEMBLE),
+        Some(order) => permute(&columns, &values, width, &order, team),
         None => (coords, values),
     };
     let columns = columns_of(&coords, nnz);
@@ -89,16 +91,13 @@ pub fn assemble(
     Ok(SparseTensor::from_sorted(header.dtype, shape.clone(), coords, values))
 }
 
-/// Sorting is bound by memory; more threads than this gain nothing.
-const THREADS_OF_ASSEMBLE: usize = 2;
-
 /// Below this many nonzeros a thread costs more than it saves.
 const THREADS_FROM: usize = 1 << 16;
 
 fn read_all(
     header: &Header,
     chunks: &[StoredChunk<'_>],
-    threads: usize,
+    team: Team<'_>,
 ) -> Result<SparseTensor, LayoutError> {
     let bad = |detail: String| Err(LayoutError::corrupt("chunks", detail));
     if let Some(pair) = chunks.windows(2).find(|pair| pair[0].coords >= pair[1].coords) {
@@ -138,12 +137,12 @@ fn read_all(
         rest = others;
         pieces.push((chunk, mine, piece));
     }
-    let threads = if nnz < THREADS_FROM { 1 } else { threads };
+    let team = if nnz < THREADS_FROM { Team::alone() } else { team };
     let dims = header.shape.dims();
     // Blocks are sorted one by one only where the whole is then in order.
     let sort =
         matches!(&header.layout, Layout::SparseBlocks { block_shape, .. } if in_c_order(dims, block_shape));
-    on_threads(threads, pieces, |(chunk, mut columns, values), scratch| {
+    on_team(team, pieces, |(chunk, mut columns, values), scratch| {
         decode_into(header, &chunk.coords, chunk.codec, chunk.bytes, &mut columns, values, sort, scratch)
     })?;
 
@@ -169,7 +168,7 @@ fn read_all(
         }
     };
     if let Some(order) = order {
-        (coords, values) = permute(&columns, &values, width, &order, threads);
+        (coords, values) = permute(&columns, &values, width, &order, team);
     }
     Ok(SparseTensor::from_sorted(header.dtype, header.shape.clone(), coords, values))
 }
@@ -197,69 +196,55 @@ fn nonzeros(rank: usize, nnz: usize, width: usize) -> Result<(Buffer, Buffer), L
     Ok((coords, values))
 }
 
-/// Columns and values in another order, into fresh buffers.
+/// Columns and values in another order, into fresh buffers. Bound by memory: a third thread gains nothing.
 fn permute(
     columns: &[&[i64]],
     values: &[u8],
     width: usize,
     order: &[usize],
-    threads: usize,
+    team: Team<'_>,
 ) -> (Buffer, Buffer) {
     let mut coords = Buffer::for_overwrite(columns.len() * order.len() * 8);
-    let mut sorted = Buffer::default();
-    let threads = if order.len() < THREADS_FROM { 1 } else { threads };
-    let gather_column = |(column, out): (&&[i64], &mut [i64])| {
-        for (out, place) in out.iter_mut().zip(order) {
-            *out = column[*place];
+    let team = if order.len() < THREADS_FROM { Team::alone() } else { team.at_most(2) };
+    let outs = coords.cast_mut::<i64>().chunks_exact_mut(order.len().max(1));
+    // The values are one task more, the first, as it takes longest.
+    let columns = columns.iter().zip(outs).map(Some);
+    let sorted = team.map(std::iter::once(None).chain(columns).collect(), |task| match task {
+        None => Some(Buffer::from_slice(&gather(values, width, order.iter().copied()))),
+        Some((column, out)) => {
+            for (out, place) in out.iter_mut().zip(order) {
+                *out = column[*place];
+            }
+            None
         }
-    };
-    let mut work: Vec<(&&[i64], &mut [i64])> =
-        columns.iter().zip(coords.cast_mut::<i64>().chunks_exact_mut(order.len().max(1))).collect();
-    std::thread::scope(|scope| {
-        let others = work.split_off(if threads > 1 { work.len() / 2 } else { work.len() });
-        let helper = (!others.is_empty()).then(|| scope.spawn(|| others.into_iter().for_each(gather_column)));
-        work.into_iter().for_each(gather_column);
-        sorted = Buffer::from_slice(&gather(values, width, order.iter().copied()));
-        drop(helper);
     });
+    let sorted = sorted.into_iter().flatten().next().unwrap_or_default();
     (coords, sorted)
 }
 
-/// Runs `task` on every item, each thread with its own scratch, and keeps the order of the results.
-fn on_threads<I: Send, O: Send>(
-    threads: usize,
+/// Runs `task` on every item, each thread with its own scratch, and keeps the order of the results. The first error
+/// that is seen ends it.
+fn on_team<I: Send, O: Send>(
+    team: Team<'_>,
     items: Vec<I>,
     task: impl Fn(I, &mut Scratch) -> Result<O, LayoutError> + Sync,
 ) -> Result<Vec<O>, LayoutError> {
-    let threads = threads.min(items.len());
-    if threads <= 1 {
-        let mut scratch = Scratch::new();
-        return items.into_iter().map(|item| task(item, &mut scratch)).collect();
-    }
-    let count = items.len();
-    let queue = Mutex::new(items.into_iter().enumerate());
-    let worker = || -> Result<Vec<(usize, O)>, LayoutError> {
-        let mut scratch = Scratch::new();
-        let mut done = Vec::new();
-        loop {
-            let next = queue.lock().ok().and_then(|mut queue| queue.next());
-            let Some((i, item)) = next else { return Ok(done) };
-            done.push((i, task(item, &mut scratch)?));
+    let failed: Mutex<Option<LayoutError>> = Mutex::new(None);
+    let done = team.map_with(items, Scratch::new, |item, scratch| {
+        let locked = || failed.lock().unwrap_or_else(|e| e.into_inner());
+        if locked().is_some() {
+            return None;
         }
-    };
-    let mut results: Vec<(usize, O)> = Vec::with_capacity(count);
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
-        let mut outcome = worker().map(|done| results.extend(done));
-        for helper in helpers {
-            match helper.join() {
-                Ok(Ok(done)) => results.extend(done),
-                Ok(Err(error)) => outcome = Err(error),
-                Err(panic) => std::panic::resume_unwind(panic),
+        match task(item, scratch) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                locked().get_or_insert(error);
+                None
             }
         }
-        outcome
-    })?;
-    results.sort_unstable_by_key(|(i, _)| *i);
-    Ok(results.into_iter().map(|(_, result)| result).collect())
+    });
+    match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        Some(error) => Err(error),
+        None => Ok(done.into_iter().flatten().collect()),
+    }
 }

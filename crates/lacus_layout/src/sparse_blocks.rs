@@ -17,6 +17,7 @@
 //! ```
 //! use lacus_layout::{Compression, Header, Layout, Scratch, StoredChunk, Value, encoder, read_sparse};
 //! use lacus_tensor::{Buffer, DType, Duplicates, Selection, Shape, SparseTensor};
+//! use lacus_threads::Team;
 //!
 //! // Nonzeros at (0, 1), (0, 7) and (5, 7), blocks of 2 by 4.
 //! let shape = Shape::new(vec![6, 8]).unwrap();
@@ -41,7 +42,7 @@
 //!     .iter()
 //!     .map(|block| StoredChunk { coords: block.coords, codec: block.codec, bytes: &block.bytes })
 //!     .collect();
-//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &stored, 2).unwrap(), tensor);
+//! assert_eq!(read_sparse(&header, &Selection::all(&shape), &stored, Team::alone()).unwrap(), tensor);
 //! ```
 
 use lacus_tensor::SparseTensor;

@@ -1,7 +1,7 @@
 //! How fast the kernels are on one core of this machine:
 //! `cargo run --release -p lacus_tensor --example kernels`.
 
-#![allow(clippy::print_stdout)]
+#![expect(clippy::print_stdout, reason = "a program for people")]
 
 use lacus_tensor::kernels::formula::{Formula, FormulaBuilder, Lane, Scratch};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};

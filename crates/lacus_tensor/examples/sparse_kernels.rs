@@ -1,7 +1,7 @@
 //! How fast are the sparse kernels on one core? `cargo run --release -p lacus_tensor --example sparse_kernels`
 //!
 //! Prints the best of a few runs of each.
-#![allow(clippy::print_stdout)]
+#![expect(clippy::print_stdout, reason = "a program for people")]
 
 use lacus_tensor::kernels::csr::{Csr, Pattern, dense_multiply, sampled};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};

@@ -62,13 +62,19 @@ macro_rules! element {
 }
 element!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
+/// Unwinds with an error that whoever called hands on. It is no fault of the program, so nothing is printed: a backtrace would read the
+/// debug information of the whole library, for which there is no memory now.
+fn refused(error: TensorError) -> Buffer {
+    std::panic::resume_unwind(Box::new(error))
+}
+
 impl Buffer {
     /// `len` zero bytes.
     ///
     /// # Panics
     /// When there is no memory, with the [`TensorError`] that [`Buffer::try_zeroed`] returns.
     pub fn zeroed(len: usize) -> Buffer {
-        Buffer::try_zeroed(len).unwrap_or_else(|error| std::panic::panic_any(error))
+        Buffer::try_zeroed(len).unwrap_or_else(refused)
     }
 
     /// `len` bytes of initialised but arbitrary contents, for a caller who writes all of them.
@@ -76,7 +82,7 @@ impl Buffer {
     /// # Panics
     /// When there is no memory, with the [`TensorError`] that [`Buffer::try_for_overwrite`] returns.
     pub fn for_overwrite(len: usize) -> Buffer {
-        Buffer::try_for_overwrite(len).unwrap_or_else(|error| std::panic::panic_any(error))
+        Buffer::try_for_overwrite(len).unwrap_or_else(refused)
     }
 
     /// [`Buffer::zeroed`] for lengths that come from data: fails when there is no memory.
@@ -192,6 +198,18 @@ impl DerefMut for Buffer {
     }
 }
 
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for Buffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
 impl Clone for Buffer {
     fn clone(&self) -> Buffer {
         Buffer::from_slice(self)
@@ -247,7 +265,8 @@ impl Memory {
             // SAFETY: the layout is not of size zero.
             NonNull::new(unsafe { alloc::alloc_zeroed(small_layout(capacity)) })
         } else {
-            map_zeroed(capacity)
+            // Memory that waits for its next use is no reason to refuse somebody who needs some now.
+            map_zeroed(capacity).or_else(|| pool::empty().then(|| map_zeroed(capacity))?)
         };
         start.map(|start| Memory { start, capacity }).ok_or_else(|| refused(None))
     }

@@ -55,7 +55,7 @@ impl<'a> Target<'a> {
     ///
     /// # Panics
     /// If `range` is not inside of the buffer.
-    #[allow(clippy::mut_from_ref)] // Several parts are written at once; that is what it is for.
+    #[expect(clippy::mut_from_ref, reason = "several parts are written at once; that is what it is for")]
     pub unsafe fn slice_mut(&self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} is outside of {}", self.len);
         // SAFETY: inside of the buffer; the caller vouches for exclusiveness.

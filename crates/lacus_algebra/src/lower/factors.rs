@@ -61,7 +61,7 @@ impl Lower<'_> {
     }
 
     /// Products of two at a time.
-    #[allow(clippy::too_many_arguments)] // All of one statement, and used here alone.
+    #[expect(clippy::too_many_arguments, reason = "all of one statement, and used here alone")]
     fn pairs(
         &mut self,
         name: &str,

@@ -226,7 +226,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // The step and where its inputs go; used here alone.
+    #[expect(clippy::too_many_arguments, reason = "the step and where its inputs go; used here alone")]
     fn inputs(
         &mut self,
         tiled: &Tiled<'_>,

@@ -26,6 +26,14 @@ fn our_header_is_numpys_to_the_byte() {
     for shape in [vec![], vec![3], vec![u64::MAX >> 1; 16]] {
         assert_eq!(header(DType::U8, &Shape::new(shape).unwrap(), true).unwrap().len() % 64, 0);
     }
+    let check = |dtype: DType, dims: &[u64], expected: &str| {
+        let header = npy_header(dtype, &Shape::new(dims).unwrap()).unwrap();
+        assert_eq!(std::str::from_utf8(&header[10..]).unwrap().trim_end(), expected);
+    };
+    check(DType::Bool, &[7], "{'descr': '|b1', 'fortran_order': False, 'shape': (7,), }");
+    check(DType::C128, &[], "{'descr': '<c16', 'fortran_order': False, 'shape': (), }");
+    check(DType::F16, &[0], "{'descr': '<f2', 'fortran_order': False, 'shape': (0,), }");
+    assert_eq!(npy_header(DType::BF16, &Shape::new([1]).unwrap()), None);
 }
 
 #[test]

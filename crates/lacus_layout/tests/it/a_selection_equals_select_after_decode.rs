@@ -2,6 +2,7 @@
 
 use lacus_layout::{Layout, Scratch, Value, assemble, chunk_extent, decode_sparse, wanted};
 use lacus_tensor::{BoxCopy, DType, ErrorKind, Index, Selection, SparseTensor};
+use lacus_threads::Team;
 use proptest::prelude::*;
 
 use crate::support::{
@@ -106,9 +107,11 @@ fn parts_come_in_any_order() {
         })
         .collect();
     parts.reverse();
-    assert!(assemble(&header, &selection, parts.clone()).unwrap() == tensor.select(&selection));
+    assert!(
+        assemble(&header, &selection, parts.clone(), Team::alone()).unwrap() == tensor.select(&selection)
+    );
     // The same part twice cannot be.
     parts.push(parts.iter().find(|part| !part.values.is_empty()).unwrap().clone());
-    let error = assemble(&header, &selection, parts).unwrap_err();
+    let error = assemble(&header, &selection, parts, Team::alone()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }

@@ -5,6 +5,7 @@ use lacus_layout::{
     verify_crc32c, wanted,
 };
 use lacus_tensor::{Buffer, Duplicates, ErrorKind, Selection, SparseTensor};
+use lacus_threads::Team;
 use proptest::prelude::*;
 
 use crate::support::{
@@ -62,12 +63,12 @@ proptest! {
 
             let _ = chunk_nnz(&rows[which].bytes);
             let stored: Vec<_> = rows.iter().map(Row::stored).collect();
-            match read_sparse(&header, &Selection::all(tensor.shape()), &stored, 1) {
+            match read_sparse(&header, &Selection::all(tensor.shape()), &stored, Team::alone()) {
                 Ok(found) => prop_assert!(is_sound(&found)),
                 Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Corrupt, "{}", error),
             }
             if let Some(selection) = selection(tensor.shape(), &of_selection) {
-                match read_sparse(&header, &selection, &stored, 1) {
+                match read_sparse(&header, &selection, &stored, Team::alone()) {
                     Ok(found) => prop_assert!(is_sound(&found)),
                     Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Corrupt, "{}", error),
                 }

@@ -5,6 +5,7 @@ use lacus_layout::{
     read_sparse,
 };
 use lacus_tensor::{Buffer, DType, Duplicates, Selection, Shape, SparseTensor, Tensor};
+use lacus_threads::Team;
 
 use crate::support::{encode, sparse_header};
 
@@ -74,7 +75,10 @@ fn small_packed_chunks() {
             let coords = Coords::new(coords).unwrap();
             chunks.push(StoredChunk { coords, codec: Codec::Packed, bytes: blob });
         }
-        assert_eq!(read_sparse(&header, &Selection::all(tensor.shape()), &chunks, 1).as_ref(), Ok(&tensor));
+        assert_eq!(
+            read_sparse(&header, &Selection::all(tensor.shape()), &chunks, Team::alone()).as_ref(),
+            Ok(&tensor)
+        );
     }
 }
 
@@ -119,7 +123,10 @@ fn compressed_frames() {
         let header = sparse_header(tensor, layout);
         let blob = bytes(hex);
         let chunk = StoredChunk { coords: Coords::new(&[0, 0]).unwrap(), codec: Codec::Packed, bytes: &blob };
-        assert_eq!(read_sparse(&header, &Selection::all(tensor.shape()), &[chunk], 1).as_ref(), Ok(tensor));
+        assert_eq!(
+            read_sparse(&header, &Selection::all(tensor.shape()), &[chunk], Team::alone()).as_ref(),
+            Ok(tensor)
+        );
     }
 }
 

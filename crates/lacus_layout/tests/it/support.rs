@@ -5,6 +5,7 @@ use lacus_layout::{
     coordinate_columns, decode_dense, dense_copy, encoder, read_sparse, wanted,
 };
 use lacus_tensor::{Buffer, DType, Duplicates, Index, Selection, Shape, SparseTensor, Target, Tensor};
+use lacus_threads::Pool;
 use proptest::prelude::*;
 
 /// Settings of all properties: no files are left behind.
@@ -191,7 +192,7 @@ pub(crate) fn read_packed(
 ) -> Result<SparseTensor, LayoutError> {
     let fetched: Vec<StoredChunk<'_>> =
         wanted(header, selection, &index_of(header, rows)).into_iter().map(|i| rows[i].stored()).collect();
-    read_sparse(header, selection, &fetched, 2)
+    read_sparse(header, selection, &fetched, Pool::process().team(2))
 }
 
 pub(crate) fn read_dense(

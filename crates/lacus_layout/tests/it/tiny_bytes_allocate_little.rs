@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use lacus_layout::{Codec, Coords, Header, Layout, Scratch, StoredChunk, Value, decode_sparse, read_sparse};
 use lacus_tensor::{DType, ErrorKind, Selection, Shape};
+use lacus_threads::Team;
 
 use crate::support::{encode, sparse, sparse_header};
 
@@ -99,7 +100,7 @@ fn claims_beyond_the_bytes() {
                 let coords = Coords::new(&[0, 0]).unwrap();
                 let all = Selection::all(&header.shape);
                 let chunk = StoredChunk { coords, codec: Codec::Packed, bytes: &bytes };
-                let error = read_sparse(&header, &all, &[chunk], 1).unwrap_err();
+                let error = read_sparse(&header, &all, &[chunk], Team::alone()).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
                 let error = decode_sparse(&header, &coords, Codec::Packed, &bytes, &all, &mut Scratch::new())
                     .unwrap_err();

@@ -1,6 +1,6 @@
 //! The crate from outside: one file per promise.
 
-#![allow(clippy::single_range_in_vec_init, reason = "a region of one axis is a list of one range")]
+#![expect(clippy::single_range_in_vec_init, reason = "a region of one axis is a list of one range")]
 
 mod a_bomb_is_refused_before_it_takes_memory;
 mod a_lossless_file_comes_back_bit_for_bit;

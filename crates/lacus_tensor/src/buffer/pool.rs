@@ -109,6 +109,17 @@ pub(super) fn take(len: usize) -> Option<Memory> {
     found
 }
 
+/// Gives all free memory back to the system. False if there was none.
+pub(super) fn empty() -> bool {
+    let mut had_some = false;
+    with_pool(|pool| {
+        had_some = pool.bytes > 0;
+        pool.bytes = 0;
+        std::mem::take(&mut pool.free)
+    });
+    had_some
+}
+
 /// Keeps memory for reuse, or releases it.
 pub(super) fn give(memory: Memory) {
     let mut memory = Some(memory);

@@ -136,7 +136,7 @@ impl<T: Value> Loop for Look<'_, T> {
         let mut seen = Seen::default();
         for &element in self.0 {
             // The comparison with itself is the one that only NaN fails.
-            #[allow(clippy::eq_op)]
+            #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
             let is_nan = element != element;
             seen.nan |= is_nan;
             seen.plus_infinity |= element == T::GREATEST;

@@ -261,7 +261,7 @@ fn product_rows<T: Value, R: Ring<T>>(
 }
 
 /// A row of few terms: the places in the order in which they are touched, then sorted.
-#[allow(clippy::too_many_arguments)] // The state of `product`, of which this is a piece.
+#[expect(clippy::too_many_arguments, reason = "the state of `product`, of which this is a piece")]
 fn list_row<T: Value, R: Ring<T>>(
     ring: R,
     a: &Csr<T>,

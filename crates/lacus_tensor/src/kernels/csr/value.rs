@@ -61,13 +61,11 @@ macro_rules! value {
 
             // The first one if it is NaN, as scalars have it.
             #[inline(always)]
-            #[allow(clippy::eq_op)]
             fn lesser(self, other: Self) -> Self {
                 if self != self || self < other { self } else { other }
             }
 
             #[inline(always)]
-            #[allow(clippy::eq_op)]
             fn greater(self, other: Self) -> Self {
                 if self != self || self > other { self } else { other }
             }
