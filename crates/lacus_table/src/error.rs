@@ -239,19 +239,6 @@ impl From<IoError> for TableError {
     }
 }
 
-impl From<deltalake_core::DeltaTableError> for TableError {
-    fn from(error: deltalake_core::DeltaTableError) -> Self {
-        use deltalake_core::DeltaTableError as D;
-        let kind = match &error {
-            D::NotATable(_) | D::InvalidVersion(_) => ErrorKind::NotFound,
-            D::ObjectStore { .. } | D::Io { .. } => ErrorKind::Unavailable,
-            // What is left are logs that cannot be made sense of.
-            _ => ErrorKind::Corrupt,
-        };
-        TableError::Log { kind, what: error.to_string() }
-    }
-}
-
 /// Runs the stock reader on bytes that nobody vouches for: it panics on some that contradict
 /// themselves, which is damage like any other.
 pub(crate) fn unless_panicking<T>(

@@ -1,36 +1,41 @@
 //! The table: what the doors call.
 
 mod array_writer;
+pub(crate) mod column_types;
 mod fork;
+pub(crate) mod rows;
 mod transaction;
 mod write;
 
 pub use array_writer::{ArrayWriter, EncodedRows};
 pub use transaction::Savepoint;
 
+use lacus_io::boxed;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lacus_io::{Store, World, ensure_conditional_put};
 use lacus_layout::{Header, Value, Wish};
 use lacus_tensor::{Index, Selection};
 use serde_json::{Value as Json, json};
 
-use crate::beginning::beginning;
-use crate::commit::{Committer, Staged, follow, scan_untagged};
 use crate::error::TableError;
-use crate::history::{HistoryEntry, history, version_at};
-use crate::log::{Action, Foreign, LogState, entry_path, is_table, read_entry, render_entry};
-use crate::read::{Read, read, read_dense};
-use crate::read_rows::SampleCache;
-use crate::replay::replay;
-use crate::row_ids::RowIds;
-use crate::row_index::RowCache;
+use crate::log::actions::{Action, Foreign, LogState, entry_path, is_table, read_entry, render_entry};
+use crate::log::beginning::beginning;
+use crate::log::history::{HistoryEntry, history, version_at};
+use crate::log::replay::replay;
+use crate::log::snapshot::Snapshot;
+use crate::read::array_read::{ArrayRead, read};
+use crate::read::arrays::{Read, read_dense};
+use crate::read::row_index::RowCache;
+use crate::read::samples::SampleCache;
+use crate::read::tensor_index::{Cache, TensorIndex};
 use crate::schema::{DATASET_ROW, metadata_action, protocol_action};
-use crate::snapshot::Snapshot;
-use crate::stage::WriteOptions;
 use crate::table::transaction::Transaction;
-use crate::tensor_index::{Cache, TensorIndex};
-use crate::write_set::WriteSet;
+use crate::write::commit::{Committer, Staged, follow, scan_untagged};
+use crate::write::row_ids::RowIds;
+use crate::write::stage::WriteOptions;
+use crate::write::write_set::WriteSet;
 
 /// Which version to open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,8 +88,15 @@ pub struct Table {
     row_ids: RowIds,
     read_only: bool,
     transaction: Option<Transaction>,
-    /// Counts the states this handle has seen: version numbers do not tell those of a transaction apart.
-    states: u64,
+    /// What whoever opened it knows it as.
+    label: Option<Arc<str>>,
+    /// Another number for every state that any handle of the process sees: version numbers do not tell those of a transaction apart.
+    state: u64,
+}
+
+fn next_state() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Longest name of a tensor, in bytes.
@@ -109,6 +121,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), TableError> {
 
 impl Table {
     /// Makes an empty table. Anything that is there already is left alone and is an error.
+    #[boxed]
     pub async fn create(store: Store, world: World) -> Result<Table, TableError> {
         ensure_conditional_put(&store, &world).await?;
         let taken = || TableError::AlreadyExists { url: store.text().to_owned() };
@@ -130,7 +143,7 @@ impl Table {
         let info = json!({
             "timestamp": now, "operation": "CREATE", "operationParameters": {},
             "engineInfo": concat!("lacus/", env!("CARGO_PKG_VERSION")),
-            "userName": crate::commit::default_author(),
+            "userName": crate::write::commit::default_author(),
             "lacus": {"operation": world.uuid().to_string(), "writes": WriteSet::default(), "detail": {}},
         });
         let actions = [
@@ -140,8 +153,10 @@ impl Table {
         ];
         match store.put_new(&entry_path(0), render_entry(&actions)).await {
             Ok(()) => {
+                // Somebody may still look at what was here before.
+                store.place().forget();
                 // What was just written need not be read.
-                let foreign = Some(Foreign::default());
+                let foreign = Foreign::default();
                 let made = LogState { version: 0, protocol, metadata, adds: Vec::new(), foreign };
                 let (snapshot, _) = Snapshot::new(made)?;
                 Ok(Table::over(store, world, snapshot, false))
@@ -152,22 +167,18 @@ impl Table {
     }
 
     /// Opens the table at a version.
+    #[boxed]
     pub async fn open(store: Store, world: World, at: At) -> Result<Table, TableError> {
         let explained = |error| match error {
             TableError::NotADataset { found, .. } => {
-                let found = match store.local() {
-                    Some(local) if !local.path().exists() => "nothing is there",
-                    Some(local) if local.path().is_file() => "this is a file",
-                    _ => found,
-                };
+                let found = store.absence().unwrap_or(found);
                 TableError::NotADataset { url: store.text().to_owned(), found }
             }
             other => other,
         };
         // A file system has many ways to say that there is nothing below a file.
-        if store.local().is_some_and(|local| is_no_directory(local.path())) {
-            let found = "nothing is there";
-            return Err(explained(TableError::NotADataset { url: store.text().to_owned(), found }));
+        if let Some(found) = store.absence() {
+            return Err(TableError::NotADataset { url: store.text().to_owned(), found });
         }
         let version = match at {
             At::Tip => None,
@@ -202,7 +213,7 @@ impl Table {
     }
 
     fn over(store: Store, world: World, snapshot: Snapshot, read_only: bool) -> Table {
-        let cache = Arc::new(Cache::new());
+        let cache = Arc::new(Cache::default());
         Table {
             home: store.clone(),
             store,
@@ -214,25 +225,29 @@ impl Table {
             cache,
             read_only,
             transaction: None,
-            states: 0,
+            label: None,
+            state: next_state(),
         }
     }
 
     /// Whether there is a table.
+    #[boxed]
     pub async fn exists(store: &Store) -> Result<bool, TableError> {
-        if store.local().is_some_and(|local| is_no_directory(local.path())) {
+        if store.absence().is_some() {
             return Ok(false);
         }
         is_table(store).await
     }
 
     /// Whether the table that this handle looks at is still there. Writes do not ask: for those who worked for long.
+    #[boxed]
     pub async fn is_there(&self) -> Result<bool, TableError> {
         let seen = self.transaction.as_ref().map_or(&self.snapshot, Transaction::base);
         Ok(self.store.exists(&entry_path(seen.version)).await? || is_table(&self.store).await?)
     }
 
     /// Removes a table and everything in it. What is not a Lacus dataset is refused.
+    #[boxed]
     pub async fn delete(store: Store, world: World) -> Result<(), TableError> {
         let table = Table::open(store, world, At::Tip).await?;
         let own = |path: &str| {
@@ -245,13 +260,9 @@ impl Table {
         // The log goes first, so that nobody opens what is half gone.
         paths.sort_by_key(|p| !p.starts_with("_delta_log/"));
         table.store.remove(paths).await?;
-        if let Some(local) = table.store.local() {
-            for directory in ["_delta_log", "_lacus/probe", "_lacus/rows", "_lacus", "_branches", "data", ""]
-            {
-                // A directory with something else in it stays.
-                let _ = std::fs::remove_dir(local.path().join(directory));
-            }
-        }
+        table.store.place().forget();
+        let directories = ["_delta_log", "_lacus/probe", "_lacus/rows", "_lacus", "_branches", "data", ""];
+        table.store.remove_empty_directories(directories);
         Ok(())
     }
 
@@ -270,9 +281,10 @@ impl Table {
         &self.store
     }
 
-    /// A number that is another one whenever this handle sees another state, for those who remember what they saw.
+    /// A number that is another one whenever this handle sees another state, and that no other handle of the process has, for those
+    /// who remember what they saw.
     pub fn state_number(&self) -> u64 {
-        self.states
+        self.state
     }
 
     /// The id of the dataset, which all its tables share.
@@ -282,7 +294,7 @@ impl Table {
         forked.or_else(|| metadata["id"].as_str()).unwrap_or_default()
     }
 
-    /// Another handle at the version this one sees, without its transaction and with caches of its own.
+    /// Another handle at the version this one sees, without its transaction.
     pub fn twin(&self) -> Table {
         let snapshot = match &self.transaction {
             Some(transaction) => transaction.base().clone(),
@@ -290,6 +302,7 @@ impl Table {
         };
         let mut twin = Table::over(self.store.clone(), self.world.clone(), snapshot, self.read_only);
         twin.home = self.home.clone();
+        twin.label = self.label.clone();
         twin
     }
 
@@ -297,7 +310,19 @@ impl Table {
     pub fn frozen(&self) -> Table {
         let mut frozen = Table::over(self.store.clone(), self.world.clone(), self.snapshot.clone(), true);
         frozen.home = self.home.clone();
+        frozen.label = self.label.clone();
         frozen
+    }
+
+    /// What whoever opened it knows it as: the name of its branch. A table knows nothing of branches; it keeps the name, so that
+    /// nobody has to carry both and can mix them up.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// Keeps a name for [`Table::label`].
+    pub fn set_label(&mut self, label: &str) {
+        self.label = Some(label.into());
     }
 
     /// Whether writes are refused.
@@ -317,6 +342,7 @@ impl Table {
     }
 
     /// Moves to the newest version. Inside a transaction nothing moves.
+    #[boxed]
     pub async fn refresh(&mut self) -> Result<u64, TableError> {
         if self.read_only || self.transaction.is_some() {
             return Ok(self.version());
@@ -332,16 +358,16 @@ impl Table {
 
     /// Forgets what the state that is seen from now on no longer has.
     fn trim(&mut self) {
-        self.states += 1;
+        self.state = next_state();
         self.cache.trim(&self.snapshot);
-        self.samples.trim(|path| self.snapshot.files.contains_key(path));
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    pub(crate) fn world(&self) -> &World {
+    /// The clock, the dice and the threads this handle uses.
+    pub fn world(&self) -> &World {
         &self.world
     }
 
@@ -434,13 +460,24 @@ impl Table {
     }
 
     /// Reads a selection of a tensor: dense layouts give dense tensors, sparse ones sparse.
+    #[boxed]
     pub async fn read(&self, name: &str, indices: &[Index]) -> Result<Read, TableError> {
         let index = self.index(name).await?;
         let selection = Selection::resolve(&index.header.shape, indices)?;
-        read(&self.store, &index, &selection).await
+        read(&self.store, self.world.pool(), &index, selection).await
+    }
+
+    /// Plans to read a selection of a tensor: the first of three steps, of which the second fetches bytes and the third
+    /// verifies and decodes them. Waits only for indexes that are not known yet.
+    #[boxed]
+    pub async fn plan(&self, name: &str, indices: &[Index]) -> Result<ArrayRead, TableError> {
+        let index = self.index(name).await?;
+        let selection = Selection::resolve(&index.header.shape, indices)?;
+        ArrayRead::plan(&self.store, self.world.pool(), index, selection)
     }
 
     /// Reads a selection of a dense tensor into memory of exactly its size.
+    #[boxed]
     pub async fn read_into(&self, name: &str, indices: &[Index], out: &mut [u8]) -> Result<(), TableError> {
         let index = self.index(name).await?;
         let selection = Selection::resolve(&index.header.shape, indices)?;
@@ -452,10 +489,11 @@ impl Table {
             let why = format!("the selection takes {needed} bytes, the buffer has {}", out.len());
             return Err(TableError::refused("read into", why));
         }
-        read_dense(&self.store, &index, &selection, out).await
+        read_dense(&self.store, self.world.pool(), &index, &selection, out).await
     }
 
     /// The versions, newest first.
+    #[boxed]
     pub async fn history(&self, limit: Option<usize>) -> Result<Vec<HistoryEntry>, TableError> {
         history(&self.store, self.first_entry(), self.version(), limit).await
     }
@@ -486,6 +524,7 @@ impl Table {
 
     /// Makes this version, and everything before it, safe against power loss. What costs is what was written since this
     /// was done last.
+    #[boxed]
     pub async fn sync(&self) -> Result<(), TableError> {
         let committer =
             Committer { store: &self.store, world: &self.world, cache: &self.cache, rows: &self.rows };
@@ -506,13 +545,4 @@ pub(crate) fn check_metadata(metadata: Option<&Json>) -> Result<(), TableError> 
 
 pub(crate) fn parse_metadata(text: Option<&str>) -> Json {
     text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_else(|| json!({}))
-}
-
-/// Whether nothing, or something else than a directory, is at a path. What cannot be looked at may be one.
-fn is_no_directory(path: &std::path::Path) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    match std::fs::metadata(path) {
-        Ok(found) => !found.is_dir(),
-        Err(error) => [NotFound, NotADirectory].contains(&error.kind()),
-    }
 }

@@ -8,11 +8,12 @@
 //! Memory holds the chunks that are being encoded, and a bounded part of those of which some pieces are still missing.
 //! The rest of these waits in a file without a name.
 
+use lacus_io::boxed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use lacus_io::{Extent, Store, World};
+use lacus_io::{Extent, Store, World, on_plain_thread};
 use lacus_layout::{
     Codec, Compression, Coords, DEFAULT_ZSTD_LEVEL, Header, Layout, Optimize, Scratch, Value, Wish,
     chunk_extent, dense_copy, encoder,
@@ -21,15 +22,15 @@ use lacus_tensor::{Buffer, DType, Index, Selection, Shape, SparseTensor, TensorR
 use serde_json::{Value as Json, json};
 use tokio::runtime::Handle;
 
-use crate::chunk_file::{ChunkFileWriter, ClosedFile};
-use crate::commit::{Staged, Supersede};
 use crate::error::TableError;
-use crate::region::{encode_one, touched_chunks};
-use crate::snapshot::HeaderRow;
-use crate::stage::{FILE_BYTES, WriteOptions, new_path, on_plain_thread};
+use crate::files::chunk_file::{ChunkFileWriter, ClosedFile};
+use crate::log::snapshot::HeaderRow;
 use crate::table::write::choose_zeros;
 use crate::table::{Table, check_metadata, check_name};
-use crate::write_set::WriteSet;
+use crate::write::commit::{Staged, Supersede};
+use crate::write::region::{encode_one, touched_chunks};
+use crate::write::stage::{FILE_BYTES, WriteOptions, new_path};
+use crate::write::write_set::WriteSet;
 
 /// An array that is being written, of which nobody sees anything yet.
 pub struct ArrayWriter {
@@ -80,7 +81,8 @@ pub struct EncodedRows {
 impl Table {
     /// Begins to write a dense array, new or in place of an old one. Chunks whose pieces come one by one may take
     /// `part_bytes` of memory; more than that waits in a file in `aside`.
-    #[allow(clippy::too_many_arguments)] // What an array is, and where it may wait.
+    #[expect(clippy::too_many_arguments, reason = "what an array is, and where it may wait")]
+    #[boxed]
     pub async fn array_writer(
         &mut self,
         name: &str,
@@ -96,6 +98,7 @@ impl Table {
     }
 
     /// Begins to write a sparse matrix row by row, new or in place of an old one. It is stored as CSR.
+    #[boxed]
     pub async fn rows_writer(
         &mut self,
         name: &str,
@@ -149,6 +152,7 @@ impl Table {
     }
 
     /// Makes what was written a part of the table. Chunks that never came whole are filled up with zeros.
+    #[boxed]
     pub async fn keep_array(
         &mut self,
         writer: ArrayWriter,

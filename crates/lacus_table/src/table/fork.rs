@@ -1,18 +1,19 @@
 //! Tables beside tables: a fork borrows the files of the table it was made from, a restored table takes back the
 //! files of an older state.
 
+use lacus_io::boxed;
 use serde_json::json;
 
-use crate::beginning::{FORKED_AT, beginning, first_entry};
-use crate::commit::{Staged, Supersede};
-use crate::deletion;
 use crate::error::TableError;
-use crate::log::Add;
-use crate::log_checkpoint;
-use crate::snapshot::FileEntry;
-use crate::stage::{WriteOptions, new_path};
+use crate::log::actions::Add;
+use crate::log::beginning::{FORKED_AT, beginning, first_entry};
+use crate::log::deletion;
+use crate::log::log_checkpoint;
+use crate::log::snapshot::FileEntry;
 use crate::table::{At, Table};
-use crate::write_set::WriteSet;
+use crate::write::commit::{Staged, Supersede};
+use crate::write::stage::{WriteOptions, new_path};
+use crate::write::write_set::WriteSet;
 
 /// The first object of a fork.
 const CLAIM: &str = "_lacus/fork";
@@ -23,6 +24,7 @@ pub(crate) const DATASET: &str = "lacus.dataset";
 impl Table {
     /// Makes a table at `directory` of the dataset that has this version's content and borrows its files. Only
     /// metadata is written. Version numbers go on from this one's.
+    #[boxed]
     pub async fn fork(&self, directory: &str) -> Result<Table, TableError> {
         lacus_io::ensure_conditional_put(&self.home, &self.world).await?;
         let store = self.home.below(directory)?;
@@ -95,6 +97,7 @@ impl Table {
     /// Makes this table's content that of another state of the dataset, as one version: files are taken back, not
     /// rows. Whatever anybody else writes meanwhile is a conflict. A table at the dataset's root gets files of its
     /// own (links, or copies made by the server); others borrow.
+    #[boxed]
     pub async fn restore(&mut self, state: &Table, options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
         let mut files = state.files_seen_from(&self.store)?;
@@ -114,6 +117,7 @@ impl Table {
 
     /// Gives a fork files of its own, so that readers that know nothing of forks open it. Returns how many files it
     /// had borrowed.
+    #[boxed]
     pub async fn own_files(&mut self, options: &WriteOptions) -> Result<usize, TableError> {
         self.writable().await?;
         self.refresh().await?;
@@ -140,7 +144,7 @@ impl Table {
     /// Puts files of other tables under this table's root, under new names.
     async fn make_own(&self, files: &mut [FileEntry], options: &WriteOptions) -> Result<(), TableError> {
         let total = files.iter().filter(|f| is_borrowed(f)).map(|f| f.add.size.unsigned_abs()).sum();
-        let meter = crate::stage::Meter::new(options, total);
+        let meter = crate::write::stage::Meter::new(options, total);
         for entry in files.iter_mut() {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
@@ -163,6 +167,7 @@ impl Table {
     }
 
     /// Opens a table of the dataset whose root is `home`, at a directory of it (`""` for the root itself).
+    #[boxed]
     pub async fn open_in(
         home: &lacus_io::Store,
         directory: &str,

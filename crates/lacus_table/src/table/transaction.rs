@@ -7,15 +7,17 @@
 //!
 //! When others wrote meanwhile and nothing clashes, the changes are resolved anew on top of theirs, in their order.
 
+use futures::future::BoxFuture;
+use lacus_io::boxed;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::commit::{Attempt, Committer, NameVersion, Staged};
 use crate::error::TableError;
-use crate::snapshot::Snapshot;
-use crate::stage::WriteOptions;
+use crate::log::snapshot::Snapshot;
 use crate::table::Table;
+use crate::write::commit::{Attempt, Committer, NameVersion, Staged};
+use crate::write::stage::WriteOptions;
 
 /// After this long the files of a transaction are looked for before they are committed: a clean-up takes what no log
 /// has once it is old.
@@ -95,45 +97,49 @@ impl Table {
     /// Makes everything written since [`Table::begin`] one version, which `name` may give the name of a commit. On an
     /// error, of which a clash with another writer is one, nothing of it stays. Without any writes there is no new
     /// version.
-    pub async fn finish(
-        &mut self,
+    pub fn finish<'a>(
+        &'a mut self,
         op: &'static str,
         detail: Json,
-        name: Option<&NameVersion<'_>>,
-        options: &WriteOptions,
-    ) -> Result<u64, TableError> {
-        let Some(transaction) = self.transaction.take() else {
-            return Err(TableError::refused("finish", "no transaction is open"));
-        };
-        let Transaction { base, staged, mut made, began_millis } = transaction;
-        let ready = std::mem::replace(&mut self.snapshot, base);
-        if staged.is_empty() {
-            return Ok(self.version());
-        }
-        if self.world.now_millis() - began_millis > LONG_MILLIS {
-            for path in staged.iter().flat_map(Staged::made) {
-                if !self.store.exists(&path).await? {
-                    self.row_ids.forget();
-                    let what = format!("staged file {path:?}, which was cleaned up");
-                    return Err(TableError::Conflict { what, version: self.version() });
+        name: Option<&'a NameVersion<'a>>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
+        Box::pin(async move {
+            let Some(transaction) = self.transaction.take() else {
+                return Err(TableError::refused("finish", "no transaction is open"));
+            };
+            let Transaction { base, staged, mut made, began_millis } = transaction;
+            let ready = std::mem::replace(&mut self.snapshot, base);
+            if staged.is_empty() {
+                return Ok(self.version());
+            }
+            if self.world.now_millis() - began_millis > LONG_MILLIS {
+                for path in staged.iter().flat_map(Staged::made) {
+                    if !self.store.exists(&path).await? {
+                        self.row_ids.forget();
+                        let what = format!("staged file {path:?}, which was cleaned up");
+                        return Err(TableError::Conflict { what, version: self.version() });
+                    }
                 }
             }
-        }
-        let attempt = Attempt { op, detail, staged: &staged, ready: Some(ready), name };
-        let cache = Arc::clone(&self.cache);
-        let committer = Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
-        let finished = committer.commit_all(&mut self.snapshot, attempt, options, &mut made).await;
-        match &finished {
-            Err(_) => self.row_ids.forget(),
-            Ok(version) if *version == self.snapshot.version => self.remove_unused(made).await,
-            // Others have gone on from it: what they no longer have, it may still need.
-            Ok(_) => {}
-        }
-        self.trim();
-        finished
+            let attempt = Attempt { op, detail, staged: &staged, ready: Some(ready), name };
+            let cache = Arc::clone(&self.cache);
+            let committer =
+                Committer { store: &self.store, world: &self.world, cache: &cache, rows: &self.rows };
+            let finished = committer.commit_all(&mut self.snapshot, attempt, options, &mut made).await;
+            match &finished {
+                Err(_) => self.row_ids.forget(),
+                Ok(version) if *version == self.snapshot.version => self.remove_unused(made).await,
+                // Others have gone on from it: what they no longer have, it may still need.
+                Ok(_) => {}
+            }
+            self.trim();
+            finished
+        })
     }
 
     /// Gives up everything written since [`Table::begin`].
+    #[boxed]
     pub async fn abandon(&mut self) {
         let Some(transaction) = self.transaction.take() else { return };
         self.snapshot = transaction.base;
@@ -151,12 +157,13 @@ impl Table {
     }
 
     /// Gives up what was written in the open transaction since then. The rest of it stays.
+    #[boxed]
     pub async fn roll_back(&mut self, to: Savepoint) {
         let Some(transaction) = &mut self.transaction else { return };
         transaction.staged.truncate(to.staged);
         let unused = transaction.made.split_off(to.made.min(transaction.made.len()));
         self.snapshot = to.snapshot;
-        self.states += 1;
+        self.state = super::next_state();
         let _ = self.store.remove(unused).await;
     }
 
@@ -176,7 +183,7 @@ impl Table {
                 transaction.staged.push(staged);
             }
         }
-        self.states += 1;
+        self.state = super::next_state();
         applied.map(|()| self.version())
     }
 
@@ -186,7 +193,7 @@ impl Table {
             .snapshot
             .files
             .values()
-            .filter_map(|file| crate::deletion::file_path(file.deletions()?))
+            .filter_map(|file| crate::log::deletion::file_path(file.deletions()?))
             .collect();
         let is_used = |path: &String| self.snapshot.files.contains_key(path) || vectors.contains(path);
         let unused: Vec<String> = made.into_iter().filter(|path| !is_used(path)).collect();

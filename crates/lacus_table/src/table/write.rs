@@ -1,97 +1,106 @@
 //! Writing tensors: put, regions, growth, names, metadata.
 
-use std::sync::Mutex;
+use futures::future::BoxFuture;
+use lacus_io::boxed;
+use std::sync::{Arc, Mutex};
 
 use lacus_layout::{Choice, Header, Layout, LayoutError, Value, Wish, choose_dense, choose_sparse, encoder};
 use lacus_tensor::{DType, Index, Selection, Shape, SparseTensor, Tensor, TensorRef};
 use serde_json::{Value as Json, json};
 
-use crate::chunk_file::StagedFile;
-use crate::commit::{Staged, Supersede, header_of};
-use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
-use crate::identity::{Identities, identified, identity};
-use crate::read::read_all_sparse;
-use crate::region::{
+use crate::files::chunk_file::StagedFile;
+use crate::log::identity::{Identities, identified, identity};
+use crate::log::snapshot::HeaderRow;
+use crate::read::array_read::read_all_sparse;
+use crate::read::tensor_index::TensorIndex;
+use crate::schema::DATASET_ROW;
+use crate::table::{Put, Table, check_metadata, check_name};
+use crate::write::commit::{Staged, Supersede, header_of};
+use crate::write::copy_rows::{Copied, copy_rows};
+use crate::write::region::{
     Overlay, RegionEncoder, expected_bytes, moved_edge, touched_chunks, with_first_dimension,
 };
-use crate::schema::DATASET_ROW;
-use crate::snapshot::HeaderRow;
-use crate::stage::{CellJob, ChunkJob, Meter, Ready, WriteOptions, write_cells, write_chunks};
-use crate::table::{Put, Table, check_metadata, check_name};
-use crate::tensor_index::TensorIndex;
-use crate::write_set::{Scope, WriteSet, Written};
+use crate::write::stage::{CellJob, ChunkJob, Meter, Ready, WriteOptions, write_cells, write_chunks};
+use crate::write::write_set::{Scope, WriteSet, Written};
 
 impl Table {
     /// Puts tensors, new or in place of old ones, all in one version.
-    pub async fn put(&mut self, items: Vec<Put<'_>>, options: &WriteOptions) -> Result<u64, TableError> {
-        self.writable().await?;
-        let mut seen = std::collections::HashSet::new();
-        for item in &items {
-            check_name(&item.name)?;
-            check_metadata(item.metadata.as_ref())?;
-            self.refuse_column(&item.name)?;
-            if !seen.insert(item.name.as_str()) {
-                return Err(TableError::BadName { name: item.name.clone(), why: "it is given twice" });
+    pub fn put<'a>(
+        &'a mut self,
+        items: Vec<Put<'a>>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
+        Box::pin(async move {
+            self.writable().await?;
+            let mut seen = std::collections::HashSet::new();
+            for item in &items {
+                check_name(&item.name)?;
+                check_metadata(item.metadata.as_ref())?;
+                self.refuse_column(&item.name)?;
+                if !seen.insert(item.name.as_str()) {
+                    return Err(TableError::BadName { name: item.name.clone(), why: "it is given twice" });
+                }
             }
-        }
-        // A value whose layout wants the other form is converted once, here.
-        let mut chosen: Vec<(Header, Converted)> = Vec::with_capacity(items.len());
-        for item in &items {
-            let choice = lacus_io::blocking(|| choose(&item.value, &item.wish))
-                .map_err(|e| TableError::Layout { tensor: Some(item.name.clone()), source: e })?;
-            chosen.push(choice);
-        }
-        let total: u64 = items.iter().map(|i| value_bytes(&i.value)).sum();
-        let (mut chunk_jobs, mut cell_jobs) = (Vec::new(), Vec::new());
-        let mut identities = Identities::new(&self.snapshot, &self.world);
-        for (item, (header, converted)) in items.iter().zip(&chosen) {
-            let row = identities.give(&item.name, HeaderRow::new(header, item.metadata.as_ref()));
-            let value = match converted {
-                Converted::Sparse(sparse) => Value::Sparse(sparse),
-                Converted::Dense(dense) => Value::Dense(dense.as_ref()),
-                Converted::No => item.value.clone(),
+            // A value whose layout wants the other form is converted once, here.
+            let mut chosen: Vec<(Header, Converted)> = Vec::with_capacity(items.len());
+            for item in &items {
+                let choice = lacus_io::blocking(|| choose(&item.value, &item.wish))
+                    .map_err(|e| TableError::Layout { tensor: Some(item.name.clone()), source: e })?;
+                chosen.push(choice);
+            }
+            let total: u64 = items.iter().map(|i| value_bytes(&i.value)).sum();
+            let (mut chunk_jobs, mut cell_jobs) = (Vec::new(), Vec::new());
+            let mut identities = Identities::new(&self.snapshot, &self.world);
+            for (item, (header, converted)) in items.iter().zip(&chosen) {
+                let row = identities.give(&item.name, HeaderRow::new(header, item.metadata.as_ref()));
+                let value = match converted {
+                    Converted::Sparse(sparse) => Value::Sparse(sparse),
+                    Converted::Dense(dense) => Value::Dense(dense.as_ref()),
+                    Converted::No => item.value.clone(),
+                };
+                match (&header.layout, value) {
+                    (Layout::Coordinates, Value::Sparse(tensor)) => {
+                        cell_jobs.push(CellJob { name: item.name.clone(), header: row, tensor });
+                    }
+                    (_, value) => {
+                        let encoder = lacus_io::blocking(|| encoder(header, value))
+                            .map_err(TableError::of_tensor(&item.name))?;
+                        chunk_jobs.push(ChunkJob {
+                            name: item.name.clone(),
+                            header: Some(row),
+                            encoder,
+                            value_bytes: value_bytes(&item.value),
+                            expected_bytes: expected_bytes(header),
+                        });
+                    }
+                }
+            }
+            let meter = Meter::new(options, total);
+            let mut files = write_chunks(&self.store, &self.world, chunk_jobs, options, &meter).await?;
+            match write_cells(&self.store, &self.world, cell_jobs, options, &meter).await {
+                Ok(more) => files.extend(more),
+                Err(error) => {
+                    let _ = self.store.remove(files.into_iter().map(|f| f.path).collect()).await;
+                    return Err(error);
+                }
+            }
+            let names: Vec<String> = items.iter().map(|i| i.name.clone()).collect();
+            let supersede = names.iter().cloned().map(Supersede::Tensor).collect();
+            let staged = Staged {
+                op: "PUT",
+                files,
+                supersede,
+                writes: WriteSet::whole(names.iter().cloned()),
+                detail: json!({"tensors": names}),
+                data_change: true,
             };
-            match (&header.layout, value) {
-                (Layout::Coordinates, Value::Sparse(tensor)) => {
-                    cell_jobs.push(CellJob { name: item.name.clone(), header: row, tensor });
-                }
-                (_, value) => {
-                    let encoder = lacus_io::blocking(|| encoder(header, value))
-                        .map_err(TableError::of_tensor(&item.name))?;
-                    chunk_jobs.push(ChunkJob {
-                        name: item.name.clone(),
-                        header: Some(row),
-                        encoder,
-                        value_bytes: value_bytes(&item.value),
-                        expected_bytes: expected_bytes(header),
-                    });
-                }
-            }
-        }
-        let meter = Meter::new(options, total);
-        let mut files = write_chunks(&self.store, &self.world, chunk_jobs, options, &meter).await?;
-        match write_cells(&self.store, &self.world, cell_jobs, options, &meter).await {
-            Ok(more) => files.extend(more),
-            Err(error) => {
-                let _ = self.store.remove(files.into_iter().map(|f| f.path).collect()).await;
-                return Err(error);
-            }
-        }
-        let names: Vec<String> = items.iter().map(|i| i.name.clone()).collect();
-        let supersede = names.iter().cloned().map(Supersede::Tensor).collect();
-        let staged = Staged {
-            op: "PUT",
-            files,
-            supersede,
-            writes: WriteSet::whole(names.iter().cloned()),
-            detail: json!({"tensors": names}),
-            data_change: true,
-        };
-        self.commit(staged, options).await
+            self.commit(staged, options).await
+        })
     }
 
     /// Makes a dense array of zeros that takes no room until it is written to.
+    #[boxed]
     pub async fn create_array(
         &mut self,
         name: &str,
@@ -141,40 +150,43 @@ impl Table {
     }
 
     /// Writes values into a region of a dense array. `values` has the selection's shape.
-    pub async fn write_region(
-        &mut self,
-        name: &str,
-        indices: &[Index],
-        values: TensorRef<'_>,
-        options: &WriteOptions,
-    ) -> Result<u64, TableError> {
-        self.writable().await?;
-        let index = self.index(name).await?;
-        refuse_sparse(&index, "write a region")?;
-        let selection = Selection::resolve(&index.header.shape, indices)?;
-        check_values(&index.header, selection.output_shape(), &values)?;
-        let touched = touched_chunks(&index.header, &selection)?;
-        if touched.is_empty() {
-            return Ok(self.version());
-        }
-        let overlay = Overlay { selection, values: contiguous(&values) };
-        let files =
-            self.rewrite_chunks(name, &index, &index.header, None, &touched, Some(overlay), options).await?;
-        let staged = Staged {
-            op: "WRITE REGION",
-            files,
-            writes: WriteSet {
-                tensors: vec![Written { tensor: name.to_owned(), scope: Scope::of_chunks(&touched) }],
-                everything: false,
-            },
-            supersede: vec![Supersede::Chunks(name.to_owned(), touched)],
-            detail: json!({"tensors": [name]}),
-            data_change: true,
-        };
-        self.commit(staged, options).await
+    pub fn write_region<'a>(
+        &'a mut self,
+        name: &'a str,
+        indices: &'a [Index],
+        values: TensorRef<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
+        Box::pin(async move {
+            self.writable().await?;
+            let index = self.index(name).await?;
+            refuse_sparse(&index, "write a region")?;
+            let selection = Selection::resolve(&index.header.shape, indices)?;
+            check_values(&index.header, selection.output_shape(), &values)?;
+            let touched = touched_chunks(&index.header, &selection)?;
+            if touched.is_empty() {
+                return Ok(self.version());
+            }
+            let overlay = Overlay { selection, values: contiguous(&values) };
+            let files = self
+                .rewrite_chunks(name, &index, &index.header, None, &touched, Some(overlay), options)
+                .await?;
+            let staged = Staged {
+                op: "WRITE REGION",
+                files,
+                writes: WriteSet {
+                    tensors: vec![Written { tensor: name.to_owned(), scope: Scope::of_chunks(&touched) }],
+                    everything: false,
+                },
+                supersede: vec![Supersede::Chunks(name.to_owned(), touched)],
+                detail: json!({"tensors": [name]}),
+                data_change: true,
+            };
+            self.commit(staged, options).await
+        })
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a rewrite is all of these; used here alone")]
     async fn rewrite_chunks(
         &self,
         name: &str,
@@ -212,56 +224,61 @@ impl Table {
     }
 
     /// Appends along the first axis.
-    pub async fn append(
-        &mut self,
-        name: &str,
-        values: Value<'_>,
-        options: &WriteOptions,
-    ) -> Result<u64, TableError> {
-        self.writable().await?;
-        let index = self.index(name).await?;
-        let added_shape = match &values {
-            Value::Dense(tensor) => tensor.shape().clone(),
-            Value::Sparse(tensor) => tensor.shape().clone(),
-        };
-        let (old, added) = (index.header.shape.dims(), added_shape.dims());
-        if old.is_empty() || added.len() != old.len() || added[1..] != old[1..] {
-            let why = format!(
-                "values of shape {added_shape} do not continue tensor {name:?} of shape {} along its first axis",
-                index.header.shape
-            );
-            return Err(TableError::refused("append", why));
-        }
-        if values.dtype() != index.header.dtype {
-            let why = format!("values are {}, tensor {name:?} is {}", values.dtype(), index.header.dtype);
-            return Err(TableError::refused("append", why));
-        }
-        let first = old[0]
-            .checked_add(added[0])
-            .ok_or_else(|| TableError::refused("append", "the first axis would be too long"))?;
-        if index.header.layout.is_sparse() {
-            let sparse = match &values {
-                Value::Sparse(tensor) => (*tensor).clone(),
-                Value::Dense(tensor) => lacus_io::blocking(|| SparseTensor::from_dense(tensor)),
+    pub fn append<'a>(
+        &'a mut self,
+        name: &'a str,
+        values: Value<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
+        Box::pin(async move {
+            self.writable().await?;
+            let index = self.index(name).await?;
+            let added_shape = match &values {
+                Value::Dense(tensor) => tensor.shape().clone(),
+                Value::Sparse(tensor) => tensor.shape().clone(),
             };
-            return self.resize_sparse(name, &index, first, Some((old[0], sparse)), "APPEND", options).await;
-        }
-        let tensor = match values {
-            Value::Dense(tensor) => tensor,
-            Value::Sparse(_) => {
-                let why = format!("tensor {name:?} is dense; make the values dense first");
+            let (old, added) = (index.header.shape.dims(), added_shape.dims());
+            if old.is_empty() || added.len() != old.len() || added[1..] != old[1..] {
+                let why = format!(
+                    "values of shape {added_shape} do not continue tensor {name:?} of shape {} along its first axis",
+                    index.header.shape
+                );
                 return Err(TableError::refused("append", why));
             }
-        };
-        let header = with_first_dimension(&index.header, first)?;
-        let start = i64::try_from(old[0]).unwrap_or(i64::MAX);
-        let region = [Index::Slice { start: Some(start), stop: None, step: None }];
-        let selection = Selection::resolve(&header.shape, &region)?;
-        let overlay = Overlay { selection, values: contiguous(&tensor) };
-        self.resize_dense(name, &index, header, Some(overlay), "APPEND", options).await
+            if values.dtype() != index.header.dtype {
+                let why = format!("values are {}, tensor {name:?} is {}", values.dtype(), index.header.dtype);
+                return Err(TableError::refused("append", why));
+            }
+            let first = old[0]
+                .checked_add(added[0])
+                .ok_or_else(|| TableError::refused("append", "the first axis would be too long"))?;
+            if index.header.layout.is_sparse() {
+                let sparse = match &values {
+                    Value::Sparse(tensor) => (*tensor).clone(),
+                    Value::Dense(tensor) => lacus_io::blocking(|| SparseTensor::from_dense(tensor)),
+                };
+                return self
+                    .resize_sparse(name, &index, first, Some((old[0], sparse)), "APPEND", options)
+                    .await;
+            }
+            let tensor = match values {
+                Value::Dense(tensor) => tensor,
+                Value::Sparse(_) => {
+                    let why = format!("tensor {name:?} is dense; make the values dense first");
+                    return Err(TableError::refused("append", why));
+                }
+            };
+            let header = with_first_dimension(&index.header, first)?;
+            let start = i64::try_from(old[0]).unwrap_or(i64::MAX);
+            let region = [Index::Slice { start: Some(start), stop: None, step: None }];
+            let selection = Selection::resolve(&header.shape, &region)?;
+            let overlay = Overlay { selection, values: contiguous(&tensor) };
+            self.resize_dense(name, &index, header, Some(overlay), "APPEND", options).await
+        })
     }
 
     /// Makes the first axis longer (the new part is zeros) or shorter.
+    #[boxed]
     pub async fn resize(
         &mut self,
         name: &str,
@@ -280,7 +297,7 @@ impl Table {
     async fn resize_dense(
         &mut self,
         name: &str,
-        index: &TensorIndex,
+        index: &Arc<TensorIndex>,
         header: Header,
         overlay: Option<Overlay<'_>>,
         op: &'static str,
@@ -316,14 +333,14 @@ impl Table {
     async fn resize_sparse(
         &mut self,
         name: &str,
-        index: &TensorIndex,
+        index: &Arc<TensorIndex>,
         first: u64,
         added: Option<(u64, SparseTensor)>,
         op: &'static str,
         options: &WriteOptions,
     ) -> Result<u64, TableError> {
         let header = with_first_dimension(&index.header, first)?;
-        let stored = read_all_sparse(&self.store, index).await?;
+        let stored = read_all_sparse(&self.store, self.world.pool(), index).await?;
         let tensor = lacus_io::blocking(|| joined(&stored, &header.shape, added))?;
         let header = Header { nnz: Some(tensor.nnz() as u64), ..header };
         let metadata = header_of(&self.snapshot, name).and_then(|h| h.metadata);
@@ -357,6 +374,7 @@ impl Table {
     }
 
     /// Removes tensors.
+    #[boxed]
     pub async fn remove(&mut self, names: &[&str], options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
         if let Some(name) = names.iter().find(|n| !self.contains(n)) {
@@ -375,6 +393,7 @@ impl Table {
 
     /// Removes tensors whatever others do with them meanwhile, and passes over those that are not there: for what only its
     /// owner needs. Inside a transaction they go when it ends, even if they came after it had begun.
+    #[boxed]
     pub async fn discard(&mut self, names: &[&str], options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
         let staged = Staged {
@@ -390,6 +409,7 @@ impl Table {
     }
 
     /// Renames a tensor. Its rows carry its name, so they are copied, but not decoded.
+    #[boxed]
     pub async fn rename(&mut self, from: &str, to: &str, options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
         check_name(to)?;
@@ -417,6 +437,7 @@ impl Table {
     }
 
     /// Replaces the metadata of a tensor, or of the dataset (`None`). It must be a JSON object.
+    #[boxed]
     pub async fn set_metadata(
         &mut self,
         name: Option<&str>,
@@ -450,7 +471,7 @@ fn refuse_sparse(index: &TensorIndex, op: &'static str) -> Result<(), TableError
         return Ok(());
     }
     let why = format!(
-        "tensor {:?} has the sparse layout {}; regions are written to dense arrays only, so put it anew",
+        "tensor {:?} has the sparse layout {}; only dense arrays support region writes; use put to replace it",
         index.name,
         index.header.layout.name()
     );

@@ -3,9 +3,11 @@
 use crate::error::TableError;
 use crate::schema::ROW_AXIS;
 use crate::table::Table;
+use lacus_io::boxed;
 
 impl Table {
     /// Samples whose row is not there, as columns and runs (first id, count). A sound table has none.
+    #[boxed]
     pub async fn strays(&self) -> Result<Vec<(String, Vec<(u64, u64)>)>, TableError> {
         let axis = self.rows().await?;
         let mut rows: Vec<(u64, u64)> =

@@ -3,18 +3,19 @@
 //! Files that hold rows of other writers which belong to no tensor stay as they are: nothing here knows what
 //! these rows mean, so nothing here may drop them.
 
+use lacus_io::boxed;
 use serde_json::json;
 
-use crate::commit::{Staged, Supersede};
-use crate::copy_rows::{Copied, copy_rows};
 use crate::error::TableError;
-use crate::foreign_rows::foreign_rows;
-use crate::identity::{identified, identity};
+use crate::log::foreign_rows::foreign_rows;
+use crate::log::identity::{identified, identity};
+use crate::log::snapshot::{FileEntry, FileKind};
 use crate::schema::DATASET_ROW;
-use crate::snapshot::{FileEntry, FileKind};
-use crate::stage::{FILE_BYTES, WriteOptions};
 use crate::table::Table;
-use crate::write_set::WriteSet;
+use crate::write::commit::{Staged, Supersede};
+use crate::write::copy_rows::{Copied, copy_rows};
+use crate::write::stage::{FILE_BYTES, WriteOptions};
+use crate::write::write_set::WriteSet;
 
 /// A file below this size is worth joining with others.
 const SMALL_BYTES: i64 = (FILE_BYTES / 4) as i64;
@@ -42,6 +43,7 @@ pub struct CompactReport {
 impl Table {
     /// Joins small files, purges deletion vectors, writes files of an older revision anew. Readers of older
     /// versions are not disturbed: the old files stay until a clean-up.
+    #[boxed]
     pub async fn compact(&mut self, options: &WriteOptions) -> Result<CompactReport, TableError> {
         self.writable().await?;
         self.refresh().await?;

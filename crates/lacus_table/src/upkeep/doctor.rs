@@ -1,20 +1,22 @@
 //! Looks a table over: is every file there, is every chunk what its checksum says, is anything
 //! left over.
 
+use lacus_io::boxed;
 use std::collections::{HashMap, HashSet};
 
 use lacus_layout::Layout;
 use lacus_tensor::Index;
 
-use crate::deletion;
 use crate::error::TableError;
-use crate::foreign_rows::{UNNAMED, foreign_rows};
-use crate::form::Form;
-use crate::read::{read_all_sparse, read_stored};
+use crate::log::deletion;
+use crate::log::foreign_rows::{UNNAMED, foreign_rows};
+use crate::log::snapshot::{FileKind, Snapshot};
+use crate::read::array_read::read_all_sparse;
+use crate::read::arrays::read_stored;
+use crate::read::form::Form;
 use crate::schema::DATASET_ROW;
-use crate::snapshot::{FileKind, Snapshot};
-use crate::stage::{Meter, WriteOptions};
 use crate::table::Table;
+use crate::write::stage::{Meter, WriteOptions};
 
 /// Something the doctor found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,18 +59,22 @@ const AT_ONCE: usize = 64;
 
 impl Table {
     /// Reads everything this version holds and reports what is not as it should be.
+    #[boxed]
     pub async fn doctor(&self, options: &WriteOptions) -> Result<DoctorReport, TableError> {
         self.doctor_beside(&mut HashSet::new(), options).await
     }
 
     /// The same for one of several tables that borrow from each other: what is in `verified` is not read again, and what was
     /// found sound comes into it.
+    #[boxed]
     pub async fn doctor_beside(
         &self,
         verified: &mut HashSet<String>,
         options: &WriteOptions,
     ) -> Result<DoctorReport, TableError> {
         let (store, _, cache, snapshot) = self.parts();
+        // What others learned before does not show what is on the disk now.
+        store.place().forget();
         let mut report =
             DoctorReport { version: snapshot.version, files: snapshot.files.len(), ..Default::default() };
         report.foreign = strange_rows(snapshot);
@@ -150,7 +156,7 @@ impl Table {
             let holders = snapshot.tensor(&name).map(|state| &state.files[..]).unwrap_or_default();
             let is_foreign = holders.iter().any(|file| file.tags.kind == FileKind::Foreign);
             if is_foreign && index.header.layout.is_sparse() && report.damage.len() == damages {
-                let read = read_all_sparse(store, &index).await;
+                let read = read_all_sparse(store, self.world().pool(), &index).await;
                 report.damage.extend(read.err().map(|error| damage(error.to_string())));
             }
             forget_damaged(&mut sound, snapshot, &name, report.damage.len() > damages);

@@ -2,15 +2,18 @@
 //! say what nothing else says: the only ones that are ever removed are empty ones at the end.
 
 use lacus_io::Store;
+use lacus_io::boxed;
 
-use crate::commit::noted_as_synced;
 use crate::error::TableError;
-use crate::log::{entry_path, is_blank};
-use crate::log_checkpoint::{self, LAST_CHECKPOINT, LastCheckpoint, checkpoint_path};
-use crate::replay::{Listing, from_the_beginning};
+use crate::log::actions::{entry_path, is_blank};
+use crate::log::log_checkpoint::{self, LAST_CHECKPOINT, LastCheckpoint, checkpoint_path};
+use crate::log::replay::{Listing, from_the_beginning};
+use crate::log::snapshot::Snapshot;
 use crate::upkeep::Finding;
+use crate::write::commit::noted_as_synced;
 
 /// What is wrong with the log checkpoint that opening begins with, if anything.
+#[boxed]
 pub async fn check_log(store: &Store) -> Result<Option<Finding>, TableError> {
     let finding = |path: &str, problem: String| -> Result<Option<Finding>, TableError> {
         Ok(Some(Finding { what: store.outer_path(path)?, problem }))
@@ -46,11 +49,16 @@ pub async fn check_log(store: &Store) -> Result<Option<Finding>, TableError> {
 
 /// Makes the log checkpoint that opening begins with anew, from the entries of the log and the checkpoint it begins with, if
 /// any. Fails if the log does not say all: nothing is made up. A dry run only says whether it could be done.
+#[boxed]
 pub async fn repair_log(store: &Store, dry_run: bool) -> Result<(), TableError> {
     let Some(state) = from_the_beginning(store).await? else {
         let what = "the log does not say what is in the table from its beginning on";
         return Err(TableError::corrupt(store.outer_path(LAST_CHECKPOINT)?, what));
     };
+    // What this version does not understand, a checkpoint of ours would leave out.
+    if let Some(what) = Snapshot::new(state.clone())?.0.unknown_to_writers {
+        return Err(TableError::NewerFormat { what });
+    }
     if dry_run {
         return Ok(());
     }
@@ -72,6 +80,7 @@ pub async fn repair_log(store: &Store, dry_run: bool) -> Result<(), TableError> 
 /// Versions at the end of a log whose entries are empty, newest first: what a power cut leaves of entries that had not reached the
 /// disk. None of them is `known` to be safe, or noted as such, and none has a log checkpoint: nobody was told that it would
 /// last, so that removing it loses nothing that was promised.
+#[boxed]
 pub async fn empty_tail(store: &Store, known: Option<u64>) -> Result<Vec<u64>, TableError> {
     let listing = Listing::of(store).await?;
     let checkpoint = listing.newest_checkpoint();
@@ -91,6 +100,7 @@ pub async fn empty_tail(store: &Store, known: Option<u64>) -> Result<Vec<u64>, T
 }
 
 /// Removes what [`empty_tail`] found, the newest first.
+#[boxed]
 pub async fn remove_empty_tail(store: &Store, versions: &[u64]) -> Result<(), TableError> {
     for version in versions {
         store.remove(vec![entry_path(*version)]).await?;

@@ -3,6 +3,7 @@
 mod align;
 mod compact;
 mod doctor;
+pub(crate) mod lives;
 mod log;
 
 pub use compact::CompactReport;

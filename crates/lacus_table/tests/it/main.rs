@@ -4,6 +4,7 @@ mod a_damaged_log_is_no_data;
 mod a_table_does_what_a_model_does;
 mod a_tensor_comes_back;
 mod arrays_come_piece_by_piece;
+mod arrays_are_read_in_three_steps;
 mod faults_lose_nothing;
 mod opening_does_not_grow_with_history;
 mod other_engines_find_every_row_group;

@@ -24,7 +24,6 @@ const READ_BY_ALL: [Encoding; 7] = [
     Encoding::PLAIN,
     Encoding::RLE,
     Encoding::RLE_DICTIONARY,
-    #[allow(deprecated)]
     Encoding::PLAIN_DICTIONARY,
     Encoding::DELTA_BINARY_PACKED,
     Encoding::DELTA_LENGTH_BYTE_ARRAY,
