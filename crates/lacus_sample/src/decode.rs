@@ -140,6 +140,18 @@ pub fn decode_blob(
     picked.finish(values.collect::<Result<_, _>>()?)
 }
 
+/// The codec and the stored bytes of each element of a sequence: whole files, where it holds such.
+///
+/// Fails with a corrupt error if the bytes are no sequence.
+pub fn sequence_elements<'a>(tile: &TileRef<'a>) -> Result<Vec<(&'a str, &'a [u8])>, SampleError> {
+    match tile.codec {
+        SEQUENCE => {
+            Ok(read_sequence(tile.bytes)?.into_iter().map(|frame| (frame.codec, frame.bytes)).collect())
+        }
+        other => Err(SampleError::corrupt("sequence", format!("the codec {other:?}"))),
+    }
+}
+
 /// The dtype that a whole sample of one tensor decodes to: that of the column, or of the file itself where the column
 /// [lets files keep theirs](Column::files_keep_dtype).
 ///
@@ -212,6 +224,23 @@ pub fn decode_scalars(column: &Column, scalars: Scalars<'_>) -> Result<Tensor, S
         (Scalars::Real(values), _) => Buffer::from_slice(&reals_to_values(dtype, values)?),
     };
     Ok(Tensor::new(dtype, Shape::new([count as u64])?, buffer)?)
+}
+
+/// The same of scalars that lie one after the other in memory of their own, which becomes the tensor's where the column's
+/// dtype has the same bits: `i64` for [`Form::Int`], the bits of `f32` for [`Form::Float`], those of `f64` for
+/// [`Form::Real`].
+pub fn decode_scalar_memory(column: &Column, form: Form, memory: Buffer) -> Result<Tensor, SampleError> {
+    check_form(column, form)?;
+    let dtype = column.known_dtype()?;
+    match (form, dtype) {
+        (Form::Int, DType::I64 | DType::U64) | (Form::Float, DType::F32) | (Form::Real, DType::F64) => {
+            let count = memory.len() / dtype.size_bytes();
+            Ok(Tensor::new(dtype, Shape::new([count as u64])?, memory)?)
+        }
+        (Form::Float, _) => decode_scalars(column, Scalars::Float(memory.cast())),
+        (Form::Real, _) => decode_scalars(column, Scalars::Real(memory.cast())),
+        (Form::Int | Form::Text | Form::Blob, _) => decode_scalars(column, Scalars::Int(memory.cast())),
+    }
 }
 
 /// One scalar as a tensor of no axes. Fails as [`decode_scalars`] does, and for what is no scalar.
