@@ -1,5 +1,7 @@
 //! Columns come and go: added, dropped, renamed, described.
 
+use futures::future::BoxFuture;
+use lacus_io::boxed;
 use std::sync::Arc;
 
 use lacus_sample::{Column, ColumnSpec, Sample, encode, infer};
@@ -42,49 +44,53 @@ impl Dataset {
     }
 
     /// Makes a column. Rows that are there get `default`, or no sample. Only the column is written.
-    pub async fn add_column(
-        &mut self,
-        name: &str,
-        spec: &ColumnSpec,
-        default: Option<Sample<'_>>,
+    pub fn add_column<'a>(
+        &'a mut self,
+        name: &'a str,
+        spec: &'a ColumnSpec,
+        default: Option<Sample<'a>>,
         metadata: Option<Json>,
-        options: &WriteOptions,
-    ) -> Result<u64, DatasetError> {
-        if self.table().contains(name) {
-            return Err(DatasetError::NameTaken { name: name.to_owned() });
-        }
-        let mut column = Column::new(spec).map_err(DatasetError::column(name))?;
-        let mut change = RowChange {
-            op: "ADD COLUMN",
-            detail: json!({"tensors": [name], "htype": column.htype().to_string()}),
-            ..RowChange::default()
-        };
-        if let Some(sample) = default {
-            if let Some(dtype) = infer(&sample).filter(|_| column.is_open()) {
-                column = column.settle(dtype);
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, DatasetError>> {
+        Box::pin(async move {
+            if self.table().contains(name) {
+                return Err(DatasetError::NameTaken { name: name.to_owned() });
             }
-            let stored = encode(&column, sample).map_err(DatasetError::column(name))?;
-            let axis = self.table().rows().await?;
-            let mut ids: Vec<u64> = axis
-                .id_runs(0..axis.len())
-                .into_iter()
-                .flat_map(|(first, count)| first..first + count)
-                .collect();
-            ids.sort_unstable();
-            let all = ids.into_iter().map(|id| (id, stored.clone())).collect();
-            change.writes.extend(column_write(name, &column, all));
-        }
-        change.headers.push((name.to_owned(), render(&column, metadata)));
-        Ok(self.table_mut().change_rows(change, options).await?)
+            let mut column = Column::new(spec).map_err(DatasetError::column(name))?;
+            let mut change = RowChange {
+                op: "ADD COLUMN",
+                detail: json!({"tensors": [name], "htype": column.htype().to_string()}),
+                ..RowChange::default()
+            };
+            if let Some(sample) = default {
+                if let Some(dtype) = infer(&sample).filter(|_| column.is_open()) {
+                    column = column.settle(dtype);
+                }
+                let stored = encode(&column, sample).map_err(DatasetError::column(name))?;
+                let axis = self.table().rows().await?;
+                let mut ids: Vec<u64> = axis
+                    .id_runs(0..axis.len())
+                    .into_iter()
+                    .flat_map(|(first, count)| first..first + count)
+                    .collect();
+                ids.sort_unstable();
+                let all = ids.into_iter().map(|id| (id, stored.clone())).collect();
+                change.writes.extend(column_write(name, &column, all));
+            }
+            change.headers.push((name.to_owned(), render(&column, metadata)));
+            Ok(self.table_mut().change_rows(change, options).await?)
+        })
     }
 
     /// Drops a column. Older versions keep it.
+    #[boxed]
     pub async fn drop_column(&mut self, name: &str, options: &WriteOptions) -> Result<u64, DatasetError> {
         self.header(name)?;
         Ok(self.table_mut().remove(&[name], options).await?)
     }
 
     /// Gives a column another name. Stored bytes are copied.
+    #[boxed]
     pub async fn rename_column(
         &mut self,
         from: &str,
@@ -96,6 +102,7 @@ impl Dataset {
     }
 
     /// Adds names to the classes of a column. Those that are there keep their numbers.
+    #[boxed]
     pub async fn add_class_names(
         &mut self,
         name: &str,

@@ -1,5 +1,6 @@
 //! The dataset: a table, and the types of its columns.
 
+use lacus_io::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +40,11 @@ impl Dataset {
         &mut self.table
     }
 
+    /// Its table, for somebody else.
+    pub fn into_table(self) -> Table {
+        self.table
+    }
+
     /// Becomes the dataset that another table holds: a branch of it, or another state. Where links may lead stays.
     pub fn replace_table(&mut self, table: Table) {
         self.table = table;
@@ -49,6 +55,17 @@ impl Dataset {
     /// transaction are numbered like those that others make meanwhile.
     pub fn forget_columns(&mut self) {
         *self.known.get_mut().unwrap_or_else(|e| e.into_inner()) = (0, HashMap::new());
+    }
+
+    /// Exactly what this one sees, the writes of its transaction included, for as long as it is held. It refuses writes, and
+    /// follows the links that this one follows.
+    pub fn frozen(&self) -> Dataset {
+        Dataset { table: self.table.frozen(), links: self.links.clone(), known: Mutex::default() }
+    }
+
+    /// The same, with links that may lead elsewhere.
+    pub(crate) fn following(&self, links: LinkRoots) -> Dataset {
+        Dataset { links, ..self.frozen() }
     }
 
     /// Where its links may lead.
@@ -66,11 +83,13 @@ impl Dataset {
     }
 
     /// How many rows there are.
+    #[boxed]
     pub async fn len(&self) -> Result<u64, DatasetError> {
         Ok(self.table.rows().await?.len())
     }
 
     /// Whether there is no row.
+    #[boxed]
     pub async fn is_empty(&self) -> Result<bool, DatasetError> {
         Ok(self.len().await? == 0)
     }

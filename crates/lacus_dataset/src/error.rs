@@ -77,6 +77,24 @@ pub enum DatasetError {
         /// How many there are.
         rows: u64,
     },
+    /// A row id that the state does not have.
+    #[error("no row has the id {id} in version {version}: it was deleted, or belongs to another state")]
+    NoSuchRow {
+        /// The id.
+        id: u64,
+        /// The version looked at.
+        version: u64,
+    },
+    /// A column, or a sample of it, has no Arrow form.
+    #[error("column {column:?}{}: {why}", at_row(.row))]
+    Arrow {
+        /// The column.
+        column: String,
+        /// The position of the sample's row, if it is one sample.
+        row: Option<u64>,
+        /// Why it has none.
+        why: String,
+    },
     /// The request makes no sense.
     #[error("{op}: {why}")]
     Refused {
@@ -132,9 +150,12 @@ impl DatasetError {
             DatasetError::Sample { source, .. } | DatasetError::Column { source, .. } => source.kind(),
             DatasetError::InRow { source, .. } => source.kind(),
             DatasetError::Linked { source, .. } => source.kind(),
-            DatasetError::NoSuchColumn { .. } | DatasetError::NoLinkTarget { .. } => ErrorKind::NotFound,
+            DatasetError::NoSuchColumn { .. }
+            | DatasetError::NoLinkTarget { .. }
+            | DatasetError::NoSuchRow { .. } => ErrorKind::NotFound,
             DatasetError::NameTaken { .. } => ErrorKind::Conflict,
             DatasetError::IsArray { .. }
+            | DatasetError::Arrow { .. }
             | DatasetError::UnequalLengths { .. }
             | DatasetError::OutOfBounds { .. }
             | DatasetError::Refused { .. }
@@ -180,6 +201,10 @@ fn did_you_mean(close: &[String]) -> String {
         true => String::new(),
         false => format!("; did you mean {}?", close.join(" or ")),
     }
+}
+
+fn at_row(row: &Option<u64>) -> String {
+    row.map_or(String::new(), |row| format!(", row {row}"))
 }
 
 fn lengths(found: &[(String, usize)]) -> String {

@@ -1,5 +1,6 @@
 //! Appends rows: samples of several columns, encoded on all cores, all in one version.
 
+use futures::future::BoxFuture;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -8,6 +9,7 @@ use lacus_sample::{Column, Form, Sample, Samples, Stored, encode, encode_scalars
 use lacus_table::{
     BlobSample, BlobTile, ColumnValues, ColumnWrite, RowChange, Scalars, TableError, WriteOptions,
 };
+use lacus_threads::Pool;
 use serde_json::json;
 
 use crate::dataset::{Dataset, render};
@@ -59,69 +61,71 @@ impl Dataset {
     ///
     /// Fails with nothing written if columns are unknown or differ in length, and, unless errors are skipped, if a
     /// sample does not fit its column: the error names its column and its place.
-    pub async fn extend(
-        &mut self,
-        rows: Extend<'_>,
-        options: &WriteOptions,
-    ) -> Result<Extended, DatasetError> {
-        let count = self.check_columns(&rows)?;
-        let mut change = RowChange { op: "APPEND", ..RowChange::default() };
-        let mut encoded: Vec<(String, Column, Vec<Stored<'_>>)> = Vec::with_capacity(rows.columns.len());
-        let mut skipped: Vec<Skipped> = Vec::new();
-        let mut left_out: BTreeSet<usize> = BTreeSet::new();
-        for (name, mut samples) in rows.columns {
-            let mut column = (*self.column(&name)?).clone();
-            if let Some(dtype) = column.is_open().then(|| samples.infer()).flatten() {
-                column = column.settle(dtype);
-                let metadata = self.header(&name)?.metadata;
-                change.headers.push((name.clone(), render(&column, metadata)));
-            }
-            let mut failures: Vec<(usize, DatasetError)> = Vec::new();
-            if let (true, Samples::Each(samples)) = (column.htype().link, &mut samples) {
-                for (row, sample) in samples.iter_mut().enumerate() {
-                    make_absolute(sample);
-                    if let Err(error) = self.check_links(&column, sample).await {
-                        failures.push((row, DatasetError::in_row(&name, row as u64)(error)));
+    pub fn extend<'a>(
+        &'a mut self,
+        rows: Extend<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Extended, DatasetError>> {
+        Box::pin(async move {
+            let count = self.check_columns(&rows)?;
+            let mut change = RowChange { op: "APPEND", ..RowChange::default() };
+            let mut encoded: Vec<(String, Column, Vec<Stored<'_>>)> = Vec::with_capacity(rows.columns.len());
+            let mut skipped: Vec<Skipped> = Vec::new();
+            let mut left_out: BTreeSet<usize> = BTreeSet::new();
+            for (name, mut samples) in rows.columns {
+                let mut column = (*self.column(&name)?).clone();
+                if let Some(dtype) = column.is_open().then(|| samples.infer()).flatten() {
+                    column = column.settle(dtype);
+                    let metadata = self.header(&name)?.metadata;
+                    change.headers.push((name.clone(), render(&column, metadata)));
+                }
+                let mut failures: Vec<(usize, DatasetError)> = Vec::new();
+                if let (true, Samples::Each(samples)) = (column.htype().link, &mut samples) {
+                    for (row, sample) in samples.iter_mut().enumerate() {
+                        make_absolute(sample);
+                        if let Err(error) = self.check_links(&column, sample).await {
+                            failures.push((row, DatasetError::in_row(&name, row as u64)(error)));
+                        }
                     }
                 }
-            }
-            let stored = encode_all(&column, samples, options)?;
-            let mut kept = Vec::with_capacity(stored.len());
-            for (row, stored) in stored.into_iter().enumerate() {
-                match stored {
-                    Ok(stored) => kept.push(stored),
-                    Err(error) => {
-                        failures.push((row, DatasetError::sample(&name, row as u64)(error)));
-                        kept.push(Stored::Missing);
+                let stored = encode_all(self.table().world().pool(), &column, samples, options)?;
+                let mut kept = Vec::with_capacity(stored.len());
+                for (row, stored) in stored.into_iter().enumerate() {
+                    match stored {
+                        Ok(stored) => kept.push(stored),
+                        Err(error) => {
+                            failures.push((row, DatasetError::sample(&name, row as u64)(error)));
+                            kept.push(Stored::Missing);
+                        }
                     }
                 }
-            }
-            failures.sort_by_key(|(row, _)| *row);
-            for (row, error) in failures {
-                if rows.on_error == OnError::Raise {
-                    return Err(error);
+                failures.sort_by_key(|(row, _)| *row);
+                for (row, error) in failures {
+                    if rows.on_error == OnError::Raise {
+                        return Err(error);
+                    }
+                    if left_out.insert(row) {
+                        skipped.push(Skipped { row: row as u64, error });
+                    }
                 }
-                if left_out.insert(row) {
-                    skipped.push(Skipped { row: row as u64, error });
-                }
+                encoded.push((name, column, kept));
             }
-            encoded.push((name, column, kept));
-        }
-        skipped.sort_by_key(|skipped| skipped.row);
-        let written = (count - left_out.len()) as u64;
-        if written == 0 {
-            return Ok(Extended { version: self.table().version(), rows: 0, skipped });
-        }
-        let ids: Vec<u64> = self.table_mut().reserve_ids(written).await?.collect();
-        for (name, column, stored) in encoded {
-            let kept = stored.into_iter().enumerate().filter(|(row, _)| !left_out.contains(row));
-            let rows = ids.iter().copied().zip(kept.map(|(_, stored)| stored)).collect();
-            change.writes.extend(column_write(&name, &column, rows));
-        }
-        change.append = ids;
-        change.detail = json!({"rows": written});
-        let version = self.table_mut().change_rows(change, options).await?;
-        Ok(Extended { version, rows: written, skipped })
+            skipped.sort_by_key(|skipped| skipped.row);
+            let written = (count - left_out.len()) as u64;
+            if written == 0 {
+                return Ok(Extended { version: self.table().version(), rows: 0, skipped });
+            }
+            let ids: Vec<u64> = self.table_mut().reserve_ids(written).await?.collect();
+            for (name, column, stored) in encoded {
+                let kept = stored.into_iter().enumerate().filter(|(row, _)| !left_out.contains(row));
+                let rows = ids.iter().copied().zip(kept.map(|(_, stored)| stored)).collect();
+                change.writes.extend(column_write(&name, &column, rows));
+            }
+            change.append = ids;
+            change.detail = json!({"rows": written});
+            let version = self.table_mut().change_rows(change, options).await?;
+            Ok(Extended { version, rows: written, skipped })
+        })
     }
 
     /// Checks names and lengths; returns how many rows there are.
@@ -177,6 +181,7 @@ pub(crate) fn make_absolute(sample: &mut Sample<'_>) {
 
 /// Encodes samples on all cores.
 pub(crate) fn encode_all<'a>(
+    pool: &Pool,
     column: &Column,
     samples: Samples<'a>,
     options: &WriteOptions,
@@ -189,7 +194,7 @@ pub(crate) fn encode_all<'a>(
     let encoded = blocking(|| match samples {
         Samples::Each(samples) => {
             let weight = samples.iter().take(64).map(weight).max().unwrap_or(0);
-            map_in_parallel(samples.into_iter(), weight, encode)
+            map_in_parallel(pool, samples, weight, encode)
         }
         Samples::Rows(tensor) => {
             let is_scalar = matches!(column.form(), Form::Int | Form::Float | Form::Real);
@@ -198,7 +203,7 @@ pub(crate) fn encode_all<'a>(
                 return encode_scalars(column, &tensor);
             }
             let weight = (0..count.min(1)).map(|row| weight(&Sample::Tensor(tensor.row(row as u64)))).sum();
-            in_parallel(count, weight, |row| encode(Sample::Tensor(tensor.row(row as u64))))
+            in_parallel(pool, count, weight, |row| encode(Sample::Tensor(tensor.row(row as u64))))
         }
     });
     match cancelled() {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! extend   samples ─encode on all cores→ stored forms ─one change of rows→ version
+//! scan     ids ─filter by zones, then by values→ ids ─sizes→ cut by bytes ─read, decode→ record batches of Arrow
 //! read     positions ─axis→ ids ─locate→ shapes, sizes ─one planned fetch→ bytes ─decode on all cores→ values
 //! ```
 //!
@@ -28,24 +29,42 @@
 //! ```
 
 mod error;
+mod row_set;
+mod chance;
+mod draw;
 mod threads;
 mod links;
 mod dataset;
-mod columns;
 mod extend;
+mod columns;
 mod update;
+mod texts;
+mod rows_read;
 mod read;
+mod id_runs;
+mod filter;
+mod matching;
+mod scan_column;
+mod scan;
 mod summary;
+mod view;
+mod view_arrays;
 mod materialize;
 mod merge_types;
 
 pub use columns::ColumnFacts;
 pub use dataset::Dataset;
+pub use draw::{Draw, drawn};
 pub use error::DatasetError;
 pub use extend::{Extend, Extended, OnError, Skipped};
+pub use filter::{Compare, Constant, Filter};
 pub use lacus_sample::{Base, Column, ColumnSpec, HType, Sample, Samples, Value};
 pub use lacus_tensor::ErrorKind;
 pub use links::LinkRoots;
 pub use merge_types::SampleTypes;
-pub use read::Batch;
+pub use row_set::{BadRows, RowSet};
+pub use rows_read::{Batch, FetchedRows, RowsRead};
+pub use scan::{DEFAULT_BATCH_BYTES, Scan, ScanOptions};
 pub use summary::{ColumnSummary, Summary};
+pub use view::{StateId, VIEW_FORMAT, View, ViewData};
+pub use view_arrays::{PlacedRun, SampleFacts};

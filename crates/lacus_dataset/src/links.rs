@@ -28,6 +28,12 @@ pub struct LinkRoots {
     stores: Mutex<HashMap<String, Store>>,
 }
 
+impl Clone for LinkRoots {
+    fn clone(&self) -> LinkRoots {
+        LinkRoots { roots: self.roots.clone(), options: self.options.clone(), stores: Mutex::default() }
+    }
+}
+
 impl LinkRoots {
     /// Allows what is under `dataset`, and what the environment variable `LACUS_LINK_ROOTS` names.
     pub(crate) fn new(dataset: &str) -> LinkRoots {
@@ -38,11 +44,7 @@ impl LinkRoots {
     }
 
     /// Allows what is under `root`: a directory or a URL. `options` are those of its store.
-    pub(crate) fn allow(
-        &mut self,
-        root: &str,
-        options: &BTreeMap<String, String>,
-    ) -> Result<(), DatasetError> {
+    pub fn allow(&mut self, root: &str, options: &BTreeMap<String, String>) -> Result<(), DatasetError> {
         let root = normal(root, true).ok_or_else(|| {
             DatasetError::refused("allow links", format!("{root:?} is neither a directory nor a URL"))
         })?;

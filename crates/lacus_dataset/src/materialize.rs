@@ -1,6 +1,7 @@
 //! Copies a dataset to another place in the best layout for streaming: rows in order, links followed, one kind of
 //! file for each kind of sample, nothing that was replaced.
 
+use lacus_io::boxed;
 use std::borrow::Cow;
 
 use lacus_io::{Store, World};
@@ -11,24 +12,66 @@ use lacus_table::{
 use lacus_tensor::Index;
 use serde_json::json;
 
+use crate::columns::ColumnFacts;
 use crate::dataset::{Dataset, render};
 use crate::error::DatasetError;
 use crate::extend::column_write;
+use crate::row_set::RowSet;
+use crate::view::View;
 
 /// Stored bytes copied at a time, and rows.
 const GROUP_BYTES: u64 = 256 << 20;
 const GROUP_ROWS: u64 = 256 << 10;
 
-impl Dataset {
-    /// Writes a copy of this version to an empty place. Samples are not decoded; links become what they lead to.
+/// What is copied.
+struct Copied<'a> {
+    rows: &'a RowSet,
+    columns: Vec<ColumnFacts>,
+    /// Whether arrays are copied as well.
+    arrays: bool,
+}
+
+impl View {
+    /// Writes its rows, in their order, and its columns to an empty place as a dataset of its own. Samples are not decoded; links
+    /// become what they lead to; arrays, which have no rows, stay behind.
+    #[boxed]
     pub async fn materialize(
         &self,
         store: Store,
         world: World,
         options: &WriteOptions,
     ) -> Result<Dataset, DatasetError> {
+        let columns = self.columns().into_iter().map(|name| self.source().column_facts(&name));
+        let what = Copied { rows: self.rows(), columns: columns.collect::<Result<_, _>>()?, arrays: false };
+        self.source().copy_out(what, store, world, options).await
+    }
+}
+
+impl Dataset {
+    /// Writes a copy of this version to an empty place. Samples are not decoded; links become what they lead to.
+    #[boxed]
+    pub async fn materialize(
+        &self,
+        store: Store,
+        world: World,
+        options: &WriteOptions,
+    ) -> Result<Dataset, DatasetError> {
+        let axis = self.table().rows().await?;
+        let rows = RowSet::from_runs(axis.id_runs(0..axis.len()));
+        let what = Copied { rows: &rows, columns: self.columns()?, arrays: true };
+        self.copy_out(what, store, world, options).await
+    }
+
+    /// Copies to an empty place, all or nothing.
+    async fn copy_out(
+        &self,
+        what: Copied<'_>,
+        store: Store,
+        world: World,
+        options: &WriteOptions,
+    ) -> Result<Dataset, DatasetError> {
         let mut copy = Dataset::new(Table::create(store.clone(), world.clone()).await?);
-        match self.copy_to(&mut copy, options).await {
+        match self.copy_to(what, &mut copy, options).await {
             Ok(()) => Ok(copy),
             Err(error) => {
                 // Nothing half is left; that this may fail too is not what the caller asked.
@@ -39,8 +82,13 @@ impl Dataset {
         }
     }
 
-    async fn copy_to(&self, copy: &mut Dataset, options: &WriteOptions) -> Result<(), DatasetError> {
-        let columns = self.columns()?;
+    async fn copy_to(
+        &self,
+        what: Copied<'_>,
+        copy: &mut Dataset,
+        options: &WriteOptions,
+    ) -> Result<(), DatasetError> {
+        let Copied { rows, columns, arrays } = what;
         let headers = columns
             .iter()
             .map(|facts| {
@@ -59,15 +107,19 @@ impl Dataset {
             ..RowChange::default()
         };
         copy.table_mut().change_rows(change, options).await?;
-        self.copy_arrays(copy, options).await?;
-        let rows = self.len().await?;
+        if arrays {
+            self.copy_arrays(copy, options).await?;
+        }
+        let axis = self.table().rows().await?;
         let stored: u64 = columns.iter().map(|facts| facts.stored_bytes).sum();
-        let per_row = stored / rows.max(1);
+        let per_row = stored / axis.len().max(1);
         let step = (GROUP_BYTES / per_row.max(1)).clamp(1, GROUP_ROWS);
         let mut from = 0;
-        while from < rows {
-            let positions: Vec<u64> = (from..(from + step).min(rows)).collect();
-            let ids = self.ids(&positions).await?;
+        while from < rows.len() {
+            let ids: Vec<u64> = rows.every(from, 1, step.min(rows.len() - from)).iter().collect();
+            let version = self.table().version();
+            let position = |id: &u64| axis.position(*id).ok_or(DatasetError::NoSuchRow { id: *id, version });
+            let positions: Vec<u64> = ids.iter().map(position).collect::<Result<_, _>>()?;
             let new: Vec<u64> = copy.table_mut().reserve_ids(ids.len() as u64).await?.collect();
             let mut change =
                 RowChange { op: "APPEND", detail: json!({"rows": ids.len()}), ..RowChange::default() };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 use crate::dataset::{Dataset, parse, render};
 use crate::error::DatasetError;
 use crate::extend::column_write;
-use crate::read::Batch;
+use crate::rows_read::Batch;
 
 /// What is in conflict where class names are.
 const CLASS_NAMES: &str = "class names";

@@ -1,11 +1,12 @@
 //! What a dataset holds, column by column, and what would make it faster.
 
+use lacus_io::boxed;
 use lacus_sample::Form;
 use lacus_table::Table;
 
 use crate::dataset::Dataset;
 use crate::error::DatasetError;
-use crate::read::stored_shape;
+use crate::rows_read::stored_shape;
 
 /// What a column holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,7 @@ const SMALL_BYTES: u64 = 16 << 20;
 
 impl Dataset {
     /// What the dataset holds. Shapes are read from the index, samples are not.
+    #[boxed]
     pub async fn summary(&self) -> Result<Summary, DatasetError> {
         let axis = self.table().rows().await?;
         let mut columns = Vec::new();

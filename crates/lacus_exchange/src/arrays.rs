@@ -1,5 +1,6 @@
 //! safetensors: arrays by name, not rows.
 
+use lacus_io::boxed;
 use std::path::Path;
 
 use lacus_dataset::{Dataset, OnError};
@@ -14,6 +15,7 @@ use crate::options::{ExportOptions, ImportOptions, Progress, Report, check_cance
 
 /// Puts the tensors of a safetensors file by their names, all in one version. Tensors of the same names are replaced
 /// with [`ImportOptions::append`], and are an error otherwise.
+#[boxed]
 pub async fn from_safetensors(
     dataset: &mut Dataset,
     source: &Path,
@@ -67,6 +69,7 @@ pub async fn from_safetensors(
 
 /// Writes the arrays of a dataset (not its columns) to a safetensors file, which appears whole or not at all. Sparse
 /// ones are filled up with zeros. All of them are in memory at once.
+#[boxed]
 pub async fn to_safetensors(
     dataset: &Dataset,
     dest: &Path,

@@ -1,19 +1,20 @@
 //! CSV: numbers, booleans and text, as far as every field of a column agrees. Empty fields are missing.
 
+use lacus_io::boxed;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
 use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
+use lacus_arrow::{Cell, class_name};
 use lacus_dataset::{Base, ColumnSpec, Dataset};
 use lacus_tensor::DType;
 
-use crate::cell::{Cell, nested_text, number_text};
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, is_media, keep_file, new_file};
-use crate::folder::class_name;
 use crate::importer::{Feed, NewColumn, import};
 use crate::names::column_names;
+use crate::number_text::{nested_text, number_text};
 use crate::options::{ExportOptions, ImportOptions, Report};
 
 /// Imports a CSV file with a header line. Columns all of whose fields are whole numbers become int64 (uint64 where they
@@ -21,6 +22,7 @@ use crate::options::{ExportOptions, ImportOptions, Report};
 /// whole numbers that no integer holds. Empty fields are missing.
 ///
 /// Fails as [`ImportOptions::on_error`] says for lines with too many or too few fields and for text that is not UTF-8.
+#[boxed]
 pub async fn from_csv(
     dataset: &mut Dataset,
     source: &Path,
@@ -216,6 +218,7 @@ fn wrong(source: &Path, error: &csv::Error) -> ExchangeError {
 /// lists, JSON as its text; missing samples are empty fields.
 ///
 /// Media have no place in it: with errors raised it fails for them, otherwise their columns are left out and reported.
+#[boxed]
 pub async fn to_csv(
     dataset: &Dataset,
     dest: &Path,

@@ -33,6 +33,12 @@ pub enum ExchangeError {
         /// What is wrong with it.
         why: String,
     },
+    /// The format of a source cannot be detected: the caller has to say it.
+    #[error("{}: cannot detect the format from the name; specify it", path.display())]
+    UnknownKind {
+        /// The file.
+        path: PathBuf,
+    },
     /// The dataset does not hold what is asked for.
     #[error("{0}")]
     Lacking(String),
@@ -66,9 +72,10 @@ impl ExchangeError {
         match self {
             ExchangeError::Dataset(error) => error.kind(),
             ExchangeError::File(error) => error.kind(),
-            ExchangeError::Bad { .. } | ExchangeError::Source { .. } | ExchangeError::Lacking(_) => {
-                ErrorKind::Invalid
-            }
+            ExchangeError::Bad { .. }
+            | ExchangeError::Source { .. }
+            | ExchangeError::UnknownKind { .. }
+            | ExchangeError::Lacking(_) => ErrorKind::Invalid,
             ExchangeError::Taken { .. } => ErrorKind::Conflict,
             ExchangeError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lacus_dataset::{Base, Batch, Column, Dataset};
+use lacus_arrow::Cell;
+use lacus_dataset::{Base, Batch, Column, Dataset, DatasetError};
 use lacus_io::blocking;
 use lacus_media::{EncodeOptions, Format};
 use lacus_sample::Compression;
 use lacus_tensor::{Shape, Tensor};
 use serde_json::Value as Json;
 
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::options::{ExportOptions, Progress, Report, check_cancel};
 
@@ -86,14 +86,25 @@ pub(crate) async fn export_batches(
     report: &mut Report,
     mut each: impl FnMut(&mut Report, u64, Vec<Vec<Cell>>) -> Result<(), ExchangeError>,
 ) -> Result<(), ExchangeError> {
-    let rows = dataset.len().await?;
+    let axis = dataset.table().rows().await?;
+    let all = options.rows.as_ref();
+    let rows = all.map_or(axis.len(), |rows| rows.len());
     // Four times what is stored: tensors are larger in memory, media are not decoded.
     let stored: u64 = columns.iter().map(|column| column.stored_bytes).sum();
-    let at_once = (BATCH_BYTES * rows.max(1) / (4 * stored).max(1)).clamp(1, BATCH_ROWS);
+    let at_once = (BATCH_BYTES * axis.len().max(1) / (4 * stored).max(1)).clamp(1, BATCH_ROWS);
     let mut first = 0;
     while first < rows {
         check_cancel(options.cancel.as_ref())?;
-        let positions: Vec<u64> = (first..(first + at_once).min(rows)).collect();
+        let places = first..(first + at_once).min(rows);
+        let positions: Vec<u64> = match all {
+            None => places.collect(),
+            Some(all) => {
+                let version = dataset.table().version();
+                let ids = all.every(first, 1, places.end - first);
+                let position = |id: u64| axis.position(id).ok_or(DatasetError::NoSuchRow { id, version });
+                ids.iter().map(position).collect::<Result<_, _>>()?
+            }
+        };
         let mut batch = Vec::with_capacity(columns.len());
         for column in columns {
             batch.push(read(dataset, column, &positions).await?);

@@ -9,17 +9,19 @@
 //! `file_name` is the path below the class (`1.jpg`, `deep/2.jpg`). An export puts each file where it was, or below the class
 //! that its label has now.
 
+use lacus_io::boxed;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use lacus_arrow::{Cell, class_name, label_spec};
 use lacus_dataset::{Base, ColumnSpec, Dataset};
 use lacus_media::{Family, Format};
 use lacus_sample::Compression;
+use lacus_threads::Pool;
 use serde_json::json;
 
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, is_media, new_directory};
 use crate::importer::{Feed, NewColumn, import};
@@ -37,6 +39,7 @@ const FILE_NAME: &str = "file_name";
 ///
 /// Fails as [`ImportOptions::on_error`] says for files that are no media, are of another kind than most, or are
 /// broken.
+#[boxed]
 pub async fn from_folder(
     dataset: &mut Dataset,
     source: &Path,
@@ -152,11 +155,8 @@ const WINDOW_BYTES: usize = 16 << 20;
 fn read_all(files: &[Found]) -> Vec<io::Result<Bytes>> {
     const THREADS: usize = 4;
     let each = files.len().div_ceil(THREADS).max(1);
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = files.chunks(each).map(|part| scope.spawn(move || read_part(part))).collect();
-        let panicked = |_| vec![Err(io::Error::other("reading panicked"))];
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(panicked)).collect()
-    })
+    let parts = files.chunks(each).collect();
+    Pool::for_waiting().team(THREADS).map(parts, read_part).into_iter().flatten().collect()
 }
 
 /// Reads files into one piece of memory: many small ones would cost more than the reading.
@@ -292,12 +292,7 @@ pub(crate) fn media_column(name: &str, family: Family) -> NewColumn {
 
 /// A column of labels with names.
 pub(crate) fn label_column(name: impl Into<String>, names: Vec<String>) -> NewColumn {
-    let mut options = serde_json::Map::new();
-    options.insert("class_names".to_owned(), json!(names));
-    NewColumn::new(
-        name,
-        ColumnSpec { htype: Some("class_label".to_owned()), options, ..ColumnSpec::default() },
-    )
+    NewColumn::new(name, label_spec(names))
 }
 
 /// Exports the first column of media into a new folder, with a subfolder for each class of the first column of labels
@@ -306,6 +301,7 @@ pub(crate) fn label_column(name: impl Into<String>, names: Vec<String>) -> NewCo
 /// number. No name leads out of the folder.
 ///
 /// The folder appears whole or not at all.
+#[boxed]
 pub async fn to_folder(
     dataset: &Dataset,
     dest: &Path,
@@ -384,12 +380,6 @@ fn renamed(column: &OutColumn, name: &str, format: Option<Format>) -> String {
         }
         _ => name.to_owned(),
     }
-}
-
-/// The name of a class, or its number if it has none.
-pub(crate) fn class_name(column: &lacus_dataset::Column, number: i64) -> String {
-    let name = usize::try_from(number).ok().and_then(|number| column.class_names().get(number));
-    name.cloned().unwrap_or_else(|| number.to_string())
 }
 
 /// Writes a new file, and the directories above it.

@@ -1,19 +1,16 @@
-//! Arrow tables come in: batches of rows become cells. What each type becomes is in [`arrow_types`](crate::arrow_types).
+//! Arrow tables come in: batches of rows become cells. What each type becomes is on the page of
+//! [`lacus_arrow`].
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader};
-use arrow::datatypes::{DataType, Field, Schema};
-use lacus_dataset::{ColumnSpec, Dataset};
-use lacus_tensor::DType;
+use arrow::datatypes::Schema;
+use lacus_arrow::{Cell, Take, Taken, cells, plain_values, taken};
+use lacus_dataset::Dataset;
 use serde_json::Value as Json;
 
-use crate::arrow_cells::{cells, plain_values};
-use crate::arrow_types::{Take, Taken, foreign};
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::importer::{Feed, NewColumn, import};
 use crate::names::column_names;
 use crate::options::{ImportOptions, Report};
-use crate::plain::Note;
 
 /// Rows taken together: few, since each may hold a picture. Also how many are looked at to see what bytes are.
 pub(crate) const ROWS: usize = 1024;
@@ -113,24 +110,13 @@ pub(crate) fn decide<'a>(
     let features = hugging_face(schema);
     let (mut found, mut takens, mut takes) = (Vec::new(), Vec::new(), Vec::new());
     for (place, field) in schema.fields().iter().enumerate() {
-        let known = match Note::of(field) {
-            Note::Companion => continue,
-            Note::Column { spec, shape_column, metadata } => {
-                ours(&spec, shape_column, field, schema).map(|take| Taken { spec: *spec, take, metadata })
-            }
-            Note::None => None,
+        let first = || -> Result<Vec<ArrayRef>, String> {
+            // In small pieces: many large files would not fit into one array of the plain type.
+            let pieces = first.iter().flat_map(|batch| pieces(batch.column(place)));
+            pieces.map(|piece| plain_values(&piece)).collect()
         };
-        let decided = match known {
-            Some(taken) => Ok(taken),
-            None => {
-                // In small pieces: many large files would not fit into one array of the plain type.
-                let columns: Result<Vec<ArrayRef>, String> = first
-                    .iter()
-                    .flat_map(|batch| pieces(batch.column(place)))
-                    .map(|piece| plain_values(&piece))
-                    .collect();
-                columns.and_then(|columns| foreign(field, features.get(field.name()), &columns))
-            }
+        let Some(decided) = taken(field, schema, features.get(field.name()), first).transpose() else {
+            continue;
         };
         match decided {
             Ok(taken) => {
@@ -154,32 +140,6 @@ pub(crate) fn decide<'a>(
 fn pieces(array: &ArrayRef) -> impl Iterator<Item = ArrayRef> {
     const PIECE: usize = 16;
     (0..array.len()).step_by(PIECE).map(move |at| array.slice(at, PIECE.min(array.len() - at)))
-}
-
-/// How a field of ours is taken; `None` if it is not as we write it.
-fn ours(spec: &ColumnSpec, shape_column: Option<String>, field: &Field, schema: &Schema) -> Option<Take> {
-    let htype = spec.htype.as_deref()?;
-    let dtype = spec.dtype.unwrap_or(DType::F64);
-    if let Some(name) = shape_column {
-        return schema.index_of(&name).is_ok().then_some(Take::Flat(dtype, name));
-    }
-    Some(match htype {
-        "text" => Take::Text,
-        "json" | "list" | "tag" => match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Take::JsonText,
-            _ => Take::Nested,
-        },
-        "image" | "image.gray" | "audio" | "video" | "dicom" | "bytes" => Take::Media,
-        "sequence[text]" => Take::Texts,
-        "sequence[generic]" => Take::Tensors(dtype, spec.shape.as_ref()?.len()),
-        "polygon" => Take::Polygons(dtype),
-        other if other.starts_with("sequence[") => Take::Files,
-        _ => match spec.shape.as_deref() {
-            Some([]) => Take::Scalar(dtype),
-            Some(shape) => Take::Tensor(dtype, shape.to_vec()),
-            _ => return None,
-        },
-    })
 }
 
 /// What Hugging Face says of each column: it keeps that in the metadata of the schema.
@@ -238,9 +198,9 @@ fn columns_of<'a>(
 ) -> Result<Vec<Column<'a>>, (&'a str, String)> {
     let column = |(place, name, take): &'a TakenField| {
         let taken = || {
-            let shapes = match take {
-                Take::Flat(_, name) => batch.column_by_name(name).map(plain_values).transpose()?,
-                _ => None,
+            let shapes = match take.shape_column() {
+                Some(name) => batch.column_by_name(name).map(plain_values).transpose()?,
+                None => None,
             };
             cells(&plain_values(batch.column(*place))?, take, shapes.as_ref())
         };

@@ -12,15 +12,16 @@
 //! | `masks` | binary_mask, `(height, width, masks)` | those given as runs; `masks_of` says whose each is |
 //! | `captions`, `caption_ids` | sequence[text], int64 | with the ids of their annotations |
 
+use lacus_io::boxed;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lacus_arrow::Cell;
 use lacus_dataset::{ColumnSpec, Dataset};
 use lacus_tensor::{Buffer, DType, Shape, Tensor};
 use serde_json::{Map, json};
 
-use crate::cell::Cell;
 use crate::coco::{Annotation, Annotations, Counts, Segmentation, categories_note};
 use crate::error::ExchangeError;
 use crate::folder::{entries, media_column};
@@ -33,6 +34,7 @@ use crate::rle;
 ///
 /// Fails as [`ImportOptions::on_error`] says for pictures that are missing or broken (their rows are left out) and for
 /// annotations that make no sense (the others of their picture are taken).
+#[boxed]
 pub async fn from_coco(
     dataset: &mut Dataset,
     source: &Path,

@@ -1,5 +1,6 @@
 //! Parquet comes in: typed columns, and our own ones as what they were.
 
+use lacus_io::boxed;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::options::{ImportOptions, Report};
 /// memory. Nulls stay missing. What [`to_parquet`](crate::to_parquet) wrote becomes the columns it was made of.
 ///
 /// Fails as [`ImportOptions::on_error`] says for columns that nothing can be made of and for rows that do not fit.
+#[boxed]
 pub async fn from_parquet(
     dataset: &mut Dataset,
     source: &Path,

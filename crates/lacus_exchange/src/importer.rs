@@ -6,12 +6,12 @@
 //!
 //! When it fails or is cancelled, what earlier batches wrote is taken back: rows are deleted, columns dropped.
 
+use lacus_arrow::Cell;
 use lacus_dataset::{ColumnSpec, Dataset, DatasetError, Extend, OnError};
 use lacus_table::{RowChange, WriteOptions};
 use serde_json::{Value as Json, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::options::{ImportOptions, MOST_SKIPPED, Progress, Report, check_cancel};
 

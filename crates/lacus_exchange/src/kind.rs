@@ -1,5 +1,6 @@
 //! Which kind of thing a source or a destination is, where nobody says.
 
+use lacus_io::boxed;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -76,7 +77,7 @@ impl Kind {
     /// What a source is, by its name or what is in it.
     pub fn of_source(source: &Path) -> Result<Kind, ExchangeError> {
         if !source.is_dir() {
-            let unknown = || ExchangeError::source(source, "its name does not say what it is: say it");
+            let unknown = || ExchangeError::UnknownKind { path: source.to_owned() };
             if !source.exists() && !source.to_string_lossy().contains('{') {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
                 return Err(ExchangeError::io(source, "open")(missing));
@@ -122,6 +123,7 @@ impl FromStr for Kind {
 }
 
 /// Imports a source of a kind.
+#[boxed]
 pub async fn import_as(
     kind: Kind,
     dataset: &mut Dataset,
@@ -140,6 +142,7 @@ pub async fn import_as(
 }
 
 /// Exports to a destination of a kind.
+#[boxed]
 pub async fn export_as(
     kind: Kind,
     dataset: &Dataset,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lacus_dataset::OnError;
+use lacus_dataset::{OnError, RowSet};
 
 use crate::error::ExchangeError;
 
@@ -53,6 +53,8 @@ pub struct ImportOptions {
 pub struct ExportOptions {
     /// Only these columns (or tensors), in this order.
     pub columns: Option<Vec<String>>,
+    /// Only these rows, in this order.
+    pub rows: Option<Arc<RowSet>>,
     /// What becomes of a row or column that the format has no place for: the export fails, or it is left out and
     /// reported.
     pub on_error: OnError,

@@ -2,14 +2,15 @@
 //!
 //! Ids are those that came in. What has none, or one that something before it has, gets a number above all others.
 
+use lacus_io::boxed;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use lacus_arrow::Cell;
 use lacus_dataset::{Base, Dataset};
 use lacus_media::Format;
 use serde_json::Value as Json;
 
-use crate::cell::Cell;
 use crate::coco::{Annotation, Annotations, Category, Counts, Image, Segmentation, category_of};
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, new_directory};
@@ -25,6 +26,7 @@ use crate::rle;
 /// of several different files of one name, those after the first get a number.
 ///
 /// The directory appears whole or not at all. Rows without a picture are left out, as [`ExportOptions::on_error`] says.
+#[boxed]
 pub async fn to_coco(
     dataset: &Dataset,
     dest: &Path,

@@ -13,18 +13,19 @@
 //! The key goes into `key`. With a longer extension, as in `a.seg.png`, the column is called by its beginning, `seg`.
 //! When a sample has two members that would go into one column, columns are called by their extensions.
 
+use lacus_io::boxed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use lacus_arrow::Cell;
 use lacus_dataset::{Base, ColumnSpec, Dataset};
-use lacus_files::{FileValue, Packing, ReadOptions};
+use lacus_files::{FileValue, Packing, ReadOptions, npy_header};
 use lacus_media::{Family, Format};
-use lacus_tensor::DType;
+use lacus_tensor::{DType, Shape};
 use tar::{Archive, Builder, EntryType, Header};
 
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_rows, is_media, keep_file, new_file};
 use crate::folder::{entries, label_column, media_column};
@@ -39,6 +40,7 @@ const LARGEST_MEMBER_BYTES: u64 = 2 << 30;
 /// as `train-{000..012}.tar`. Samples are taken in the order of the files; a member that is missing is a missing sample.
 ///
 /// Fails as [`ImportOptions::on_error`] says for members that are broken and for extensions that mean nothing here.
+#[boxed]
 pub async fn from_webdataset(
     dataset: &mut Dataset,
     source: &Path,
@@ -369,6 +371,7 @@ fn braces(pattern: &str) -> Vec<String> {
 /// some.
 ///
 /// What is neither media, label, text, JSON nor one tensor has no place in it, as [`ExportOptions::on_error`] says.
+#[boxed]
 pub async fn to_webdataset(
     dataset: &Dataset,
     dest: &Path,
@@ -506,30 +509,10 @@ fn content(column: &OutColumn, member: &Member, cell: &Cell) -> Result<Option<(S
 
 /// A `.npy` file of an array in C order.
 fn npy(dtype: DType, dims: &[u64], bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let descr = match dtype {
-        DType::Bool => "|b1",
-        DType::I8 => "|i1",
-        DType::U8 => "|u1",
-        DType::I16 => "<i2",
-        DType::I32 => "<i4",
-        DType::I64 => "<i8",
-        DType::U16 => "<u2",
-        DType::U32 => "<u4",
-        DType::U64 => "<u8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-        DType::C64 => "<c8",
-        DType::C128 => "<c16",
-        DType::BF16 => return Err("numpy has no bfloat16".to_owned()),
-    };
-    let shape: String = dims.iter().map(|size| format!("{size}, ")).collect();
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // Elements begin at a multiple of 64, one byte before which the header ends with a line end.
-    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
-    header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
-    header.push('\n');
-    Ok([b"\x93NUMPY\x01\x00", &(length as u16).to_le_bytes()[..], header.as_bytes(), bytes].concat())
+    let shape = Shape::new(dims).map_err(|error| error.to_string())?;
+    let mut file = npy_header(dtype, &shape).ok_or("numpy has no bfloat16")?;
+    file.extend_from_slice(bytes);
+    Ok(file)
 }
 
 #[cfg(test)]

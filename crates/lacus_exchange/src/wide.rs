@@ -1,33 +1,29 @@
 //! One wide table of plain columns, for people who want SQL: a Parquet file, or a Delta table of one version.
 
+use lacus_io::boxed;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use lacus_arrow::{Cell, Dialect, Plain, plain_arrays, plain_fields};
 use lacus_dataset::Dataset;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use serde_json::{Value as Json, json};
 
-use crate::cell::Cell;
 use crate::error::ExchangeError;
 use crate::exporter::{OutColumn, chosen, export_batches, keep_file, new_directory, new_file};
 use crate::folder::write_file;
-use crate::logical::Dialect;
 use crate::names::column_names;
 use crate::options::{ExportOptions, Report};
-use crate::plain::{Plain, arrays, fields};
-
-/// A row group is closed when it takes this much.
-const ROW_GROUP_BYTES: usize = 64 << 20;
+use crate::parquet_file::{ROW_GROUP_BYTES, properties};
 
 /// Exports to one Parquet file of plain columns, which appears whole or not at all. See the table of forms on the
 /// crate's page; [`from_parquet`](crate::from_parquet) makes the same columns of it again.
 ///
 /// Columns without a plain form are left out, as [`ExportOptions::on_error`] says.
+#[boxed]
 pub async fn to_parquet(
     dataset: &Dataset,
     dest: &Path,
@@ -42,6 +38,7 @@ pub async fn to_parquet(
 
 /// Exports to a new Delta table of plain columns in a local directory, which appears whole or not at all. Unsigned numbers
 /// become wider signed ones, which Delta has.
+#[boxed]
 pub async fn to_delta(
     dataset: &Dataset,
     dest: &Path,
@@ -88,7 +85,7 @@ async fn write(
     let mut report = Report::default();
     let mut columns: Vec<(OutColumn, Plain)> = Vec::new();
     for column in chosen(dataset, options)? {
-        match Plain::of(&column, dialect) {
+        match Plain::of(&column.column, column.metadata.as_ref(), dialect) {
             Ok(plain) => columns.push((column, plain)),
             Err(why) => report.skip(options.on_error, format!("column {:?}", column.name), why)?,
         }
@@ -98,24 +95,19 @@ async fn write(
     }
     report.columns = columns.iter().map(|(column, _)| column.name.clone()).collect();
     let schema = schema(&columns, dialect)?;
-    let level = ZstdLevel::try_new(1).unwrap_or_default();
-    let properties = WriterProperties::builder()
-        .set_created_by(concat!("lacus ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .build();
     let failed = |error: parquet::errors::ParquetError| ExchangeError::Io {
         path: dest.to_owned(),
         doing: "write",
         source: std::io::Error::other(error),
     };
-    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(failed)?;
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties())).map_err(failed)?;
     let outgoing: Vec<OutColumn> = columns.iter().map(|(column, _)| column.clone()).collect();
     export_batches(dataset, &outgoing, options, &mut report, |report, first, mut batch| {
         let rows = batch.first().map_or(0, Vec::len);
         let mut all: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
         for ((column, plain), cells) in columns.iter().zip(&mut batch) {
             let arrays = loop {
-                match arrays(column, plain, dialect, cells) {
+                match plain_arrays(&column.column, plain, dialect, cells) {
                     Ok(arrays) => break arrays,
                     Err((None, why)) => {
                         let place = format!("column {:?}, rows from {first} on", column.name);
@@ -156,7 +148,7 @@ fn schema(columns: &[(OutColumn, Plain)], dialect: Dialect) -> Result<SchemaRef,
     let names = column_names(&columns.iter().map(|(column, _)| plain(&column.name)).collect::<Vec<_>>());
     let mut all: Vec<Field> = Vec::new();
     for ((column, form), name) in columns.iter().zip(&names) {
-        all.extend(fields(name, column, form, dialect));
+        all.extend(plain_fields(name, &column.column, column.metadata.as_ref(), form, dialect));
     }
     for (place, field) in all.iter().enumerate() {
         if all[..place].iter().any(|other| other.name().eq_ignore_ascii_case(field.name())) {

@@ -10,14 +10,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::{BoxFuture, FutureExt};
 use lacus_table::{
     At, ColumnHeader, ColumnValues, ColumnWrite, Content, Difference, Fate, Join, Table, TensorDifference,
     WriteOptions,
 };
 
 use crate::error::HistoryError;
-use crate::merge::{Choice, Conflict, Merged, Side, Sides, plan, resolve};
+use crate::merge_plan::{Choice, Conflict, Merged, Side, Sides, plan, resolve};
 use crate::timeline::Timeline;
 use crate::walk::{Found, merge_bases};
 
@@ -71,7 +71,7 @@ impl Timeline {
         &'a self,
         bases: Vec<Found>,
         options: &'a WriteOptions,
-    ) -> LocalBoxFuture<'a, Result<Base, HistoryError>> {
+    ) -> BoxFuture<'a, Result<Base, HistoryError>> {
         async move {
             let mut bases = bases.into_iter();
             let Some((first, commit)) = bases.next() else {
@@ -96,7 +96,7 @@ impl Timeline {
             }
             Ok(base)
         }
-        .boxed_local()
+        .boxed()
     }
 
     /// Merges a state into a base that is being made, whatever is in conflict.

@@ -17,12 +17,13 @@
 //! - **A listing takes time.** On a file system it may miss both a number that is removed and one that is created
 //!   meanwhile. So a number stays for a while after its successor came, and a listing that took long is made again.
 
+use lacus_io::boxed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use lacus_io::{Entry, IoError, Store, World, blocking};
+use lacus_io::{Entry, IoError, Store, World};
 use lacus_table::{BLANK_SEAL, Seal, look_at_seal, seal};
 use serde::{Deserialize, Serialize};
 
@@ -160,6 +161,7 @@ fn path(name: &str, number: u64) -> String {
 }
 
 /// All branches, sorted by name.
+#[boxed]
 pub async fn list(store: &Store) -> Result<Vec<Held>, HistoryError> {
     let mut found = list_with_deleted(store).await?;
     found.retain(|held| !held.branch.deleted);
@@ -167,6 +169,7 @@ pub async fn list(store: &Store) -> Result<Vec<Held>, HistoryError> {
 }
 
 /// All branches and the tombstones of those that were deleted, sorted by name.
+#[boxed]
 pub async fn list_with_deleted(store: &Store) -> Result<Vec<Held>, HistoryError> {
     let numbers = numbers(store, PREFIX).await?;
     let reads = numbers.into_iter().map(|(name, found)| async move { newest(store, &name, found).await });
@@ -183,6 +186,7 @@ pub async fn list_with_deleted(store: &Store) -> Result<Vec<Held>, HistoryError>
 }
 
 /// The names that are or were in use, sorted. Nothing is read, so that a damaged one is among them.
+#[boxed]
 pub async fn names(store: &Store) -> Result<Vec<String>, HistoryError> {
     let mut names: Vec<String> = numbers(store, PREFIX).await?.into_keys().collect();
     if let Err(at) = names.binary_search_by(|name| name.as_str().cmp(MAIN)) {
@@ -192,6 +196,7 @@ pub async fn names(store: &Store) -> Result<Vec<String>, HistoryError> {
 }
 
 /// The branch of this name; an error that suggests others, if there is none.
+#[boxed]
 pub async fn get(store: &Store, name: &str) -> Result<Held, HistoryError> {
     if let Some(held) = find(store, name).await? {
         return Ok(held);
@@ -202,6 +207,7 @@ pub async fn get(store: &Store, name: &str) -> Result<Held, HistoryError> {
 }
 
 /// The branch of this name, if there is one.
+#[boxed]
 pub async fn find(store: &Store, name: &str) -> Result<Option<Held>, HistoryError> {
     if check_name("branch", name).is_err() {
         return Ok(None);
@@ -226,6 +232,7 @@ async fn look(store: &Store, name: &str) -> Result<Option<Held>, HistoryError> {
 }
 
 /// Makes a branch. `branch` says all but the time.
+#[boxed]
 pub async fn create(store: &Store, world: &World, branch: BranchRef) -> Result<Held, HistoryError> {
     check_name("branch", &branch.name)?;
     let name = branch.name.clone();
@@ -245,6 +252,7 @@ pub async fn create(store: &Store, world: &World, branch: BranchRef) -> Result<H
 /// the error says what the branch is now.
 ///
 /// An error of the store leaves open whether the branch was moved: look again.
+#[boxed]
 pub async fn advance(
     store: &Store,
     world: &World,
@@ -255,6 +263,7 @@ pub async fn advance(
 }
 
 /// Deletes a branch: a tombstone stays. The caller removes its table some time after.
+#[boxed]
 pub async fn delete(store: &Store, world: &World, held: &Held) -> Result<Held, HistoryError> {
     refuse_main("delete", held)?;
     advance(store, world, held, BranchRef { deleted: true, ..held.branch.clone() }).await
@@ -265,6 +274,7 @@ pub async fn delete(store: &Store, world: &World, held: &Held) -> Result<Held, H
 /// The new name comes first and the old one goes then, so that the branch has a name at every moment. Who is killed
 /// between leaves both, for the same table: nothing is lost, and deleting either name leaves the other. If somebody moved the
 /// old one between, the new name is withdrawn.
+#[boxed]
 pub async fn rename(store: &Store, world: &World, held: &Held, to: &str) -> Result<Held, HistoryError> {
     refuse_main("rename", held)?;
     let made = create(store, world, BranchRef { name: to.to_owned(), ..held.branch.clone() }).await?;
@@ -372,9 +382,7 @@ async fn tidy(store: &Store, newest: &str, found: &BTreeMap<u64, Entry>, tidying
         return;
     }
     // A power cut could keep the removals and lose the newest.
-    if let Some(local) = store.local()
-        && blocking(|| local.sync(&[newest.to_owned()])).is_err()
-    {
+    if store.make_durable(&[newest.to_owned()]).is_err() {
         return;
     }
     let _ = store.remove(surplus).await;

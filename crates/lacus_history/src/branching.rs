@@ -1,13 +1,15 @@
 //! Branches come and go: made from any commit, listed with where they stand to each other, published.
 
+use lacus_io::boxed;
 use lacus_table::WriteOptions;
 
 use crate::branches::{self, BranchRef, Held, directory_for};
-use crate::commit::Commit;
+use crate::commits::Commit;
 use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::tags::{self, Tag};
 use crate::timeline::Timeline;
+use crate::views::{self, SavedView};
 use crate::walk::ahead_behind;
 
 /// A branch, as a list shows it.
@@ -33,6 +35,7 @@ pub struct BranchInfo {
 
 impl Timeline {
     /// Makes a branch from a commit. Only metadata is written, whatever the size of the data.
+    #[boxed]
     pub async fn create_branch(&self, name: &str, from: (CommitId, &Commit)) -> Result<Held, HistoryError> {
         let (id, commit) = from;
         crate::names::check_new_name("branch", name)?;
@@ -52,7 +55,7 @@ impl Timeline {
             .collect();
         taken.extend(self.home().names("_branches").await?.into_iter().map(|d| format!("_branches/{d}")));
         // Commits may still name versions of tables that were removed.
-        taken.extend(crate::clean::marks::directories(self.home()).await?);
+        taken.extend(crate::marks::directories(self.home()).await?);
         let table = loop {
             let directory = directory_for(name, |directory| taken.iter().any(|t| t == directory));
             match state.fork(&directory).await {
@@ -78,6 +81,7 @@ impl Timeline {
 
     /// Deletes a branch. Its commits stay as long as something else reaches them, its table until a clean-up. One with
     /// a draft, or with commits that no other branch or tag reaches, is refused unless `force`.
+    #[boxed]
     pub async fn delete_branch(&self, name: &str, force: bool) -> Result<(), HistoryError> {
         let tip = self.tip(name).await?;
         if !force {
@@ -96,10 +100,11 @@ impl Timeline {
         Ok(())
     }
 
-    /// Whether a commit is reached by a tag or by a branch other than `name`.
+    /// Whether a commit is reached by a tag, a saved view or a branch other than `name`.
     async fn is_reached_without(&self, head: &CommitId, name: &str) -> Result<bool, HistoryError> {
         let mut others: Vec<CommitId> =
             tags::list(self.home()).await?.into_iter().map(|tag| tag.commit).collect();
+        others.extend(views::list(self.home()).await?.into_iter().map(|view| view.commit));
         let branches = branches::list(self.home()).await?;
         others
             .extend(branches.iter().filter(|held| held.name() != name).filter_map(|held| held.branch().head));
@@ -112,6 +117,7 @@ impl Timeline {
     }
 
     /// Gives a branch another name. Its table stays where it is.
+    #[boxed]
     pub async fn rename_branch(&self, from: &str, to: &str) -> Result<(), HistoryError> {
         crate::names::check_new_name("branch", to)?;
         if tags::find(self.home(), to).await?.is_some() {
@@ -123,6 +129,7 @@ impl Timeline {
     }
 
     /// All branches, sorted by name, each compared with `with`.
+    #[boxed]
     pub async fn list_branches(&self, with: &str) -> Result<Vec<BranchInfo>, HistoryError> {
         let compared = self.tip(with).await?.head;
         let mut found = Vec::new();
@@ -151,6 +158,7 @@ impl Timeline {
     }
 
     /// Gives a commit a name that stays.
+    #[boxed]
     pub async fn create_tag(
         &self,
         name: &str,
@@ -167,14 +175,62 @@ impl Timeline {
         let author = author.unwrap_or_else(lacus_table::default_author);
         let tag = Tag { name: name.to_owned(), commit, author, time_millis: 0, message };
         let tag = tags::create(self.home(), self.world(), tag).await?;
-        if let Some(local) = self.home().local() {
-            lacus_io::blocking(|| local.sync(&[tags::tag_path(name)]))?;
-        }
+        self.home().make_durable(&[tags::tag_path(name)])?;
         Ok(tag)
+    }
+
+    /// Saves rows and columns of a commit under a name. `view` says all but the time, and the author where it is empty.
+    #[boxed]
+    pub async fn save_view(&self, view: SavedView) -> Result<SavedView, HistoryError> {
+        crate::names::check_name("view", &view.name)?;
+        // A clean-up may have removed it since it was read.
+        self.commits().read_stored(&view.commit).await?;
+        let author = match view.author.is_empty() {
+            true => lacus_table::default_author(),
+            false => view.author.clone(),
+        };
+        let view = views::create(self.home(), self.world(), SavedView { author, ..view }).await?;
+        self.home().make_durable(&[views::view_path(&view.name)])?;
+        Ok(view)
+    }
+
+    /// The commit with the content of a version of a table; `None` while the version is a draft. `branch` is where to look.
+    #[boxed]
+    pub async fn commit_with(
+        &self,
+        branch: &str,
+        directory: &str,
+        version: u64,
+    ) -> Result<Option<CommitId>, HistoryError> {
+        let tip = self.tip(branch).await?;
+        let Some(head) = tip.head else { return Ok(None) };
+        if tip.draft.is_empty() && tip.table.directory() == directory && tip.table.version() == version {
+            return Ok(Some(head));
+        }
+        // A version that a fast-forward made carries a commit of another table.
+        let newest = tip.table.version();
+        if tip.table.directory() == directory && version <= newest {
+            let entries = tip.table.history(usize::try_from(newest - version + 1).ok()).await?;
+            let carried =
+                entries.iter().find(|entry| entry.version == version).and_then(|e| e.commit.as_deref());
+            if let Some(id) = carried.and_then(CommitId::parse) {
+                return Ok(Some(id));
+            }
+        }
+        let mut next = Some(head);
+        while let Some(id) = next {
+            let commit = self.commits().read(&id).await?;
+            if commit.directory == directory && commit.version == version {
+                return Ok(Some(id));
+            }
+            next = commit.parents.first().copied();
+        }
+        Ok(None)
     }
 
     /// Gives a branch files of its own, so that any Delta reader opens it. Returns the table's directory and how many files
     /// it had borrowed.
+    #[boxed]
     pub async fn publish(
         &self,
         branch: &str,

@@ -7,6 +7,7 @@
 //! What can be made anew from what is sound is repaired: a ref that lags behind its log, a log checkpoint, the counter of
 //! row ids, samples that no row shows. Everything else is damage, and the finding says what to do.
 
+use lacus_io::boxed;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -20,12 +21,13 @@ use lacus_tensor::ErrorKind;
 use serde_json::json;
 
 use crate::branches::{self, Held};
-use crate::clean::marks::{self, Marks};
-use crate::commit::{Commit, commit_path};
+use crate::commits::{Commit, commit_path};
 use crate::error::HistoryError;
 use crate::id::CommitId;
+use crate::marks::{self, Marks};
 use crate::tags;
 use crate::timeline::Timeline;
+use crate::views;
 
 /// Commits read at the same time.
 const AT_ONCE: usize = 32;
@@ -37,6 +39,8 @@ pub struct CheckReport {
     pub branches: usize,
     /// Tags looked at.
     pub tags: usize,
+    /// Saved views looked at.
+    pub views: usize,
     /// Commits looked at.
     pub commits: usize,
     /// Stored bytes whose checksums were verified.
@@ -62,6 +66,7 @@ impl Timeline {
     /// Verifies everything that branches and tags reach: refs, commits, logs, files, checksums, row alignment. With `repair`
     /// puts right what can be put right without guessing. What cannot be read because the store does not answer is an
     /// error, not damage.
+    #[boxed]
     pub async fn check(&self, repair: bool, options: &WriteOptions) -> Result<CheckReport, HistoryError> {
         let listing = self.home().list("").await?;
         let mut checking = Checking {
@@ -89,6 +94,7 @@ impl Timeline {
         };
         let (mut from, held) = checking.branches().await?;
         from.extend(checking.tags().await?);
+        from.extend(checking.views().await?);
         for held in &held {
             checking.table(held).await?;
         }
@@ -214,6 +220,20 @@ impl Checking<'_> {
             match tags::find(store, &name).await {
                 Ok(tag) => found.extend(tag.map(|tag| (tag.commit, what))),
                 Err(error) => self.damaged(&what, error, "delete the tag and give it anew")?,
+            }
+        }
+        Ok(found)
+    }
+
+    async fn views(&mut self) -> Result<Vec<(CommitId, String)>, HistoryError> {
+        let store = self.timeline.home();
+        let mut found = Vec::new();
+        for name in views::names(store).await? {
+            let what = format!("view {name:?}");
+            self.report.views += 1;
+            match views::find(store, &name).await {
+                Ok(view) => found.extend(view.map(|view| (view.commit, what))),
+                Err(error) => self.damaged(&what, error, "delete the view and save it again")?,
             }
         }
         Ok(found)

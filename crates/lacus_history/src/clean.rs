@@ -1,8 +1,8 @@
 //! Clean-up: finds what no branch, tag, commit or draft reaches, over all branches, and removes it.
 
-pub(crate) mod marks;
 mod survey;
 
+use lacus_io::boxed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use std::time::Duration;
 use lacus_table::{TableError, WriteOptions};
 
 use crate::branches;
-use crate::commit::id_of;
+use crate::commits::id_of;
 use crate::error::HistoryError;
 use crate::id::CommitId;
+use crate::marks;
 use crate::timeline::Timeline;
 use survey::Expirable;
 use survey::{Plan, new_mark};
@@ -87,6 +88,7 @@ impl Timeline {
     /// that lose their data are marked first, and their files go once the mark is as old as the grace period. Damage,
     /// such as a log entry that is missing, is an error, and nothing is removed then. Killed in the middle it leaves less
     /// to do for the next.
+    #[boxed]
     pub async fn gc(&self, gc: &GcOptions, options: &WriteOptions) -> Result<GcReport, HistoryError> {
         let mut plan = self.survey(gc, self.look().await?).await?;
         if gc.dry_run {
@@ -108,7 +110,7 @@ impl Timeline {
         }
         // Names go before what they name.
         let rank = |path: &str| match path {
-            _ if path.starts_with(crate::commit::PREFIX) => 0,
+            _ if path.starts_with(crate::commits::PREFIX) => 0,
             _ if path.contains("/_delta_log/") => 1,
             _ => 2,
         };
@@ -128,18 +130,17 @@ impl Timeline {
 
     /// Removes the directories that removed tables leave on a file system, those with something in them excepted.
     fn remove_empty_directories(&self, plan: &Plan) {
-        let Some(local) = self.home().local() else { return };
         let known = plan.seen.gone();
         let new = plan.marks.iter().filter(|(_, mark)| mark.gone).map(|(directory, _)| directory);
         for directory in new.chain(known) {
-            for below in ["_delta_log", "data", "_lacus", ""] {
-                let _ = std::fs::remove_dir(local.path().join(directory).join(below));
-            }
+            let below = ["_delta_log", "data", "_lacus", ""].map(|below| format!("{directory}/{below}"));
+            self.home().remove_empty_directories(below.iter().map(String::as_str));
         }
     }
 
     /// Squashes old drafts: versions older than `older_than` that are in no commit, and are not a branch's newest, cannot be
     /// opened any more; the next clean-up removes what only they had. The versions since the newest commit stay.
+    #[boxed]
     pub async fn expire(&self, older_than: Duration, dry_run: bool) -> Result<ExpireReport, HistoryError> {
         let now = self.world().now_millis();
         let cutoff = now.saturating_sub(i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX));

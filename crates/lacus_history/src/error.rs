@@ -5,7 +5,7 @@ use lacus_table::TableError;
 use lacus_tensor::ErrorKind;
 
 use crate::id::CommitId;
-use crate::merge::Conflict;
+use crate::merge_plan::Conflict;
 
 /// An error of a dataset's history, with the facts. [`HistoryError::kind`] says what the caller should do.
 #[derive(Debug, thiserror::Error)]
@@ -175,6 +175,22 @@ pub enum HistoryError {
         /// What is wrong with it.
         what: String,
     },
+    /// The branch has versions that are in no commit.
+    #[error("{op}: branch {branch:?} has a draft of {count} {}; commit or discard it first{}", versions(*.count), other_way(.op))]
+    Draft {
+        /// What was asked.
+        op: &'static str,
+        /// The branch.
+        branch: String,
+        /// How many versions.
+        count: usize,
+    },
+    /// Others wrote to the draft that is to be thrown away.
+    #[error("discard: the draft has versions of others: {versions}")]
+    DraftOfOthers {
+        /// The versions and their authors.
+        versions: String,
+    },
     /// A fault in Lacus itself.
     #[error("a fault in lacus: {what}")]
     Fault {
@@ -208,6 +224,8 @@ impl HistoryError {
             | HistoryError::BadRevision { .. }
             | HistoryError::Unrelated { .. }
             | HistoryError::Refused { .. }
+            | HistoryError::Draft { .. }
+            | HistoryError::DraftOfOthers { .. }
             | HistoryError::NothingToCommit { .. }
             | HistoryError::NewerFormat { .. } => ErrorKind::Invalid,
             HistoryError::NameTaken { .. } | HistoryError::Moved { .. } | HistoryError::Conflicts { .. } => {
@@ -236,6 +254,14 @@ fn conflict_text(conflicts: &[Conflict], without_union: &[Conflict]) -> String {
         text.push_str(&format!("\n  and {more} more"));
     }
     text
+}
+
+fn other_way(op: &str) -> &'static str {
+    if op == "checkout" { ", or use force to leave it there" } else { "" }
+}
+
+fn versions(count: usize) -> &'static str {
+    if count == 1 { "version" } else { "versions" }
 }
 
 fn did_you_mean(close: &[String]) -> String {

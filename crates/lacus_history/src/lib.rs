@@ -45,20 +45,24 @@
 mod id;
 mod error;
 mod names;
-mod commit;
+mod commits;
 pub mod branches;
+mod named;
 pub mod tags;
+pub mod views;
 mod revision;
 mod walk;
 mod graph;
-mod merge;
+mod merge_plan;
+mod marks;
 mod timeline;
-mod record;
-mod inspect;
+mod commit;
+mod diff;
+mod status;
 mod branching;
 mod base;
-mod combining;
-mod trace;
+mod merge;
+mod lineage;
 mod clean;
 mod check;
 
@@ -66,20 +70,22 @@ pub use branches::{BranchRef, Held, MAIN};
 pub use branching::BranchInfo;
 pub use check::CheckReport;
 pub use clean::{ExpireReport, GcOptions, GcReport, Kept, Removable};
-pub use combining::{Combined, Decide, FastForward, merge_message, revert_message};
-pub use commit::{COMMIT_FORMAT, Commit, Commits, Lineage, LineageInput, commit_path};
+pub use commit::{Record, Recorded};
+pub use commits::{COMMIT_FORMAT, Commit, Commits, Lineage, LineageInput, commit_path};
+pub use diff::{Compared, State};
 pub use error::HistoryError;
 pub use graph::{Drawn, graph};
 pub use id::CommitId;
-pub use inspect::{Compared, State, Status};
-pub use merge::{
+pub use lineage::Step as LineageStep;
+pub use merge::{Combined, Decide, FastForward, merge_message, revert_message};
+pub use merge_plan::{
     Choice, Conflict, MergePlan, Merged, MetadataFrom, NameConflict, Side, Sides, TensorConflict, Unresolved,
     plan, resolve,
 };
 pub use names::check_name;
-pub use record::{Record, Recorded};
 pub use revision::{Resolved, Revision, Step, head, parse_time, parse_time_in, resolve as resolve_revision};
+pub use status::Status;
 pub use tags::Tag;
 pub use timeline::{Opened, Timeline, Tip};
-pub use trace::Step as LineageStep;
+pub use views::SavedView;
 pub use walk::{Found, ahead_behind, ancestors, is_ancestor, log, merge_base, merge_bases};

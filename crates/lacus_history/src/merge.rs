@@ -1,719 +1,427 @@
-//! Plans merges: what to take over from another state, and what both sides changed differently. Pure.
+//! Brings changes from one line of history to another: merge, cherry-pick, revert, restore.
 //!
 //! ```text
-//!            base
-//!   ours  ↙        ↘  theirs        what each side changed
-//!      ours ──────► theirs          between: where the two differ
+//! base ── ours                three differences ─plan→ what to take, what is in conflict
+//!    └─── theirs              ─choice→ graft ─one version→ merge commit with both parents
 //! ```
-//!
-//! A place (a tensor's type, a sample, a row, a chunk, metadata) that only their side changed is taken over. It is in conflict if
-//! both sides changed it and they differ there. Tensors are followed by who they are, not by their names ([`entities`]): a tensor that
-//! one side renamed gets the new name and the changes of both. With other bases the same plan is another operation:
-//!
-//! | | base | ours | theirs |
-//! |---|---|---|---|
-//! | merge | best common ancestor | our tip | their tip |
-//! | cherry-pick of a commit | its parent | our tip | the commit |
-//! | revert of a commit | the commit | our tip | its parent |
 
-mod conflict;
-mod entities;
+use futures::future::BoxFuture;
+use lacus_io::boxed;
+use std::borrow::Cow;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use lacus_table::{ColumnHeader, ColumnWrite, NameVersion, RowChange, Table, TableError, WriteOptions};
+use serde_json::{Value as Json, json};
 
-use lacus_table::{Content, Coords, Difference, Fate, Graft, TensorDifference};
+use crate::base::{Base, JoinedColumn};
+use crate::commit::{Record, Recorded};
+use crate::commits::Commit;
+use crate::error::HistoryError;
+use crate::id::CommitId;
+use crate::merge_plan::{Choice, Conflict, Merged, MetadataFrom, plan, resolve};
+use crate::timeline::{Timeline, Tip, durable, stand_still};
+use crate::walk::{is_ancestor, merge_bases};
 
-pub use conflict::{Choice, Conflict, NameConflict, Side, TensorConflict};
-use entities::{Entity, Fitted};
-
-/// The three differences that a merge is planned from.
-#[derive(Clone, Copy, Debug)]
-pub struct Sides<'a> {
-    /// From the base to ours.
-    pub ours: &'a Difference,
-    /// From the base to theirs.
-    pub theirs: &'a Difference,
-    /// From ours to theirs.
-    pub between: &'a Difference,
-    /// Places of the base that have no value, because it was merged from two that disagree there. Names are the base's.
-    pub unsettled: &'a [Conflict],
-    /// What it is of the types of tensors (by their names in ours) that both changed and that does not fit together.
-    pub retyped_in: &'a [(String, &'static str)],
+/// Whether a branch that only lags behind simply moves on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FastForward {
+    /// When it can.
+    #[default]
+    Allowed,
+    /// Never: there is always a commit with two parents.
+    Never,
+    /// Or nothing is done.
+    Only,
 }
 
-impl<'a> Sides<'a> {
-    /// Of a base that is whole.
-    pub fn new(ours: &'a Difference, theirs: &'a Difference, between: &'a Difference) -> Sides<'a> {
-        Sides { ours, theirs, between, unsettled: &[], retyped_in: &[] }
-    }
+/// What a merge came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combined {
+    /// Everything was there already.
+    UpToDate,
+    /// The branch moved on to their commit.
+    FastForward(Recorded),
+    /// There is a new commit.
+    Committed(Recorded),
 }
 
-/// Whose metadata is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MetadataFrom {
-    /// Ours, though the tensor or its header is taken from theirs.
-    Ours,
-    /// Theirs, though the tensor's header stays ours.
-    Theirs,
-    /// Both, merged key by key.
-    Both,
-}
+/// Decides what becomes of a conflict.
+pub type Decide<'a> = &'a mut (dyn FnMut(&Conflict) -> Choice + Send);
 
-/// What theirs changed and ours did not, and what both changed differently.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MergePlan {
-    /// What to do, conflicts left out. All of it, when there are none.
-    pub merged: Merged,
-    /// Sorted.
-    pub conflicts: Vec<Conflict>,
-    /// The tensors that the conflicts are about.
-    about: Vec<Vec<usize>>,
-    parts: Parts,
-}
-
-/// A merge whose conflicts are resolved. Renames come first, then the graft, then metadata, all in one version.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
-    /// Tensors of ours that get other names: those they have and those they get. What the graft drops goes before.
-    pub renames: Vec<(String, String)>,
-    /// What to take over. Names are those that tensors have after the renames.
-    pub graft: Graft,
-    /// Metadata that taking the graft does not set as it should be, sorted: of tensors by their names after the renames, of the
-    /// dataset if `None`. The caller sets it in the same version.
-    pub metadata: Vec<(Option<String>, MetadataFrom)>,
-}
-
-impl Merged {
-    /// What ours calls a tensor before the renames.
-    pub fn in_ours<'a>(&'a self, name: &'a str) -> &'a str {
-        self.renames.iter().find(|(_, to)| to == name).map_or(name, |(from, _)| from)
-    }
-}
-
-/// Why a merge cannot be made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unresolved {
-    /// Conflicts that nobody resolved.
-    pub stopped: Vec<Conflict>,
-    /// Conflicts for which a union was wished and has no meaning.
-    pub without_union: Vec<Conflict>,
-}
-
-/// Plans what to take over from theirs.
-///
-/// A taken tensor has no samples for rows that the merged dataset does not have: who carries out the graft leaves them out.
-pub fn plan(sides: &Sides<'_>) -> MergePlan {
-    let fitted = Fitted::new(sides.ours, sides.theirs, sides.between, sides.unsettled);
-    let entities = fitted.entities();
-    let mut planning = Planning::new(&fitted, &entities, sides.retyped_in);
-    planning.dataset();
-    planning.rows();
-    (0..entities.len()).for_each(|at| planning.entity(at));
-    planning.names();
-    let Planning { parts, conflicts, .. } = planning;
-    let (conflicts, about) = conflicts.into_iter().unzip();
-    let merged = parts.clone().finish(&entities, &sides.between.rows_added);
-    MergePlan { merged, conflicts, about, parts }
-}
-
-/// Resolves the conflicts of a plan, in their order, as `choice` says. The differences are those it was made from.
-pub fn resolve(
-    plan: &MergePlan,
-    sides: &Sides<'_>,
-    mut choice: impl FnMut(&Conflict) -> Choice,
-) -> Result<Merged, Unresolved> {
-    let mut unresolved = Unresolved::default();
-    let mut chosen = Vec::new();
-    for (conflict, about) in plan.conflicts.iter().zip(&plan.about) {
-        match choice(conflict) {
-            Choice::Stop => unresolved.stopped.push(conflict.clone()),
-            Choice::Union if !conflict.has_union() => unresolved.without_union.push(conflict.clone()),
-            choice => chosen.push((conflict, about.as_slice(), choice)),
-        }
-    }
-    if unresolved != Unresolved::default() {
-        return Err(unresolved);
-    }
-    let fitted = Fitted::new(sides.ours, sides.theirs, sides.between, sides.unsettled);
-    let entities = fitted.entities();
-    let mut parts = plan.parts.clone();
-    let mut settled: BTreeSet<usize> = BTreeSet::new();
-    let mut joined: Vec<usize> = Vec::new();
-    let mut returned: BTreeSet<u64> = BTreeSet::new();
-    // What is taken of whole tensors comes first in the order of conflicts, and decides about samples of rows.
-    for (conflict, about, choice) in chosen {
-        match (conflict, about) {
-            (Conflict::Metadata { .. }, about) => {
-                let from = match choice {
-                    Choice::Theirs => MetadataFrom::Theirs,
-                    Choice::Union => MetadataFrom::Both,
-                    _ => MetadataFrom::Ours,
-                };
-                parts.metadata.insert(about.first().copied(), from);
+impl Timeline {
+    /// Merges a commit into a branch, whose table is moved on. A branch with a draft is refused; conflicts that
+    /// `decide` does not settle are an error, and nothing is changed.
+    pub fn merge<'a>(
+        &'a self,
+        table: &'a mut Table,
+        theirs: (CommitId, &'a Commit),
+        record: &'a Record,
+        fast_forward: FastForward,
+        decide: Decide<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Combined, HistoryError>> {
+        Box::pin(async move {
+            let tip = self.tip_of(table).await?;
+            tip.refuse_draft("merge")?;
+            let ours = tip.head()?;
+            if is_ancestor(self.commits(), &theirs.0, &ours).await? {
+                return Ok(Combined::UpToDate);
             }
-            (Conflict::Tensor { kind, .. }, &[at]) => {
-                settled.insert(at);
-                use TensorConflict::{BothAdded, DroppedAndChanged, DroppedAndRenamed};
-                match (kind, choice) {
-                    (
-                        DroppedAndChanged { dropped_by: Side::Theirs }
-                        | DroppedAndRenamed { dropped_by: Side::Theirs },
-                        Choice::Theirs,
-                    ) => drop(parts.drop.insert(at)),
-                    (
-                        DroppedAndChanged { dropped_by: Side::Theirs }
-                        | DroppedAndRenamed { dropped_by: Side::Theirs },
-                        _,
-                    ) => {}
-                    (BothAdded { .. }, Choice::Union) => joined.push(at),
-                    (_, Choice::Theirs | Choice::Union) => {
-                        parts.whole.insert(at);
-                    }
-                    _ => {}
-                }
+            let bases = merge_bases(self.commits(), &[ours], &theirs.0).await?;
+            if bases.is_empty() {
+                return Err(HistoryError::Unrelated { ours, theirs: theirs.0 });
             }
-            (Conflict::Name { kind: NameConflict::BothRenamed { .. }, .. }, &[at]) => {
-                let side = if choice == Choice::Theirs { Side::Theirs } else { Side::Ours };
-                parts.names.insert(at, side);
+            if bases[0].0 == ours && fast_forward != FastForward::Never {
+                return self.fast_forward(table, &tip, theirs, options).await.map(Combined::FastForward);
             }
-            (Conflict::Name { .. }, about) => about.iter().for_each(|at| {
-                let entity = &entities[*at];
-                match (choice, entity.ours, entity.theirs) {
-                    (Choice::Theirs, _, Some(_)) => drop(parts.names.insert(*at, Side::Theirs)),
-                    (Choice::Theirs, _, None) => drop(parts.drop.insert(*at)),
-                    (_, Some(_), _) => drop(parts.names.insert(*at, Side::Ours)),
-                    (_, None, _) => drop(parts.whole.remove(at)),
-                }
-            }),
-            (Conflict::Row { id, changed_in: Side::Ours, .. }, _) => {
-                if choice == Choice::Theirs {
-                    parts.rows_deleted.insert(*id);
-                }
+            if fast_forward == FastForward::Only {
+                let why =
+                    format!("branch {:?} has commits that {} has not", tip.held.name(), theirs.0.short());
+                return Err(HistoryError::Refused { op: "fast-forward", why });
             }
-            (Conflict::Row { id, changed_in: Side::Theirs, .. }, _) => {
-                if choice != Choice::Ours {
-                    returned.insert(*id);
-                }
-            }
-            (Conflict::Sample { id, .. }, &[at]) => {
-                if choice == Choice::Theirs {
-                    parts.samples.entry(at).or_default().insert(*id);
-                }
-            }
-            (Conflict::Chunk { coords, .. }, &[at]) => {
-                if choice == Choice::Theirs {
-                    parts.chunks.entry(at).or_default().insert(*coords);
-                }
-            }
-            (Conflict::Tensor { .. } | Conflict::Sample { .. } | Conflict::Chunk { .. }, _) => {}
-        }
-    }
-    // A row that comes back does so with all its samples, changed or not.
-    for (at, entity) in entities.iter().enumerate() {
-        let Some(tensor) = entity.between.filter(|tensor| tensor.is_column) else { continue };
-        let is_same_type = match tensor.fate {
-            Fate::Kept => true,
-            Fate::Retyped => parts.headers.contains(&at),
-            Fate::Added | Fate::Dropped => false,
-        };
-        if !is_same_type || settled.contains(&at) || parts.whole.contains(&at) {
-            continue;
-        }
-        let ids: Vec<u64> = match &tensor.content {
-            Content::Samples { added, .. } => {
-                added.iter().copied().filter(|id| returned.contains(id)).collect()
-            }
-            // Asking for one that is not there does no harm.
-            Content::Whole => returned.iter().copied().collect(),
-            Content::Same | Content::Chunks { .. } => Vec::new(),
-        };
-        parts.take_samples(at, ids);
-    }
-    parts.rows_added.extend(returned);
-    let foreign: HashSet<u64> = sides.between.rows_added.iter().copied().collect();
-    for at in joined {
-        let Some(tensor) = entities[at].between else { continue };
-        if let Content::Samples { added, .. } = &tensor.content {
-            let has_row = |id: &u64| !foreign.contains(id) || parts.rows_added.contains(id);
-            let ids: Vec<u64> = added.iter().copied().filter(has_row).collect();
-            parts.take_samples(at, ids);
-        }
-        if tensor.metadata {
-            parts.metadata.insert(Some(at), MetadataFrom::Both);
-        }
-    }
-    // Choices that differ from name to name can leave one that two tensors want.
-    for (name, wanted_by) in parts.wanted(&entities) {
-        if wanted_by.len() > 1 {
-            unresolved.stopped.push(taken(name, &wanted_by, &entities));
-        }
-    }
-    if unresolved != Unresolved::default() {
-        return Err(unresolved);
-    }
-    Ok(parts.finish(&entities, &sides.between.rows_added))
-}
-
-/// A merge that is being put together. Tensors are numbered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Parts {
-    drop: BTreeSet<usize>,
-    whole: BTreeSet<usize>,
-    headers: BTreeSet<usize>,
-    chunks: BTreeMap<usize, BTreeSet<Coords>>,
-    samples: BTreeMap<usize, BTreeSet<u64>>,
-    rows_added: BTreeSet<u64>,
-    rows_deleted: BTreeSet<u64>,
-    /// Whose metadata is wanted, where it was changed.
-    metadata: BTreeMap<Option<usize>, MetadataFrom>,
-    /// Whose name counts, for tensors that both have and call differently.
-    names: BTreeMap<usize, Side>,
-}
-
-impl Parts {
-    fn take_samples(&mut self, column: usize, ids: Vec<u64>) {
-        if !ids.is_empty() {
-            self.samples.entry(column).or_default().extend(ids);
-        }
+            let state = self.state(&theirs.0, theirs.1).await?;
+            let base = self.base_of(bases, options).await?;
+            let detail = json!({"merged": theirs.0.to_string()});
+            let change = Change { base, theirs: &state, returns: false, op: "MERGE", detail };
+            let recorded = self.carry_over(table, &tip, change, record, &[theirs.0], decide, options).await?;
+            Ok(Combined::Committed(recorded))
+        })
     }
 
-    /// What a tensor is called in the end, if it is there.
-    fn name<'a>(&self, at: usize, entity: &Entity<'a>) -> Option<&'a str> {
-        match (entity.ours, entity.theirs) {
-            (Some(_), _) if self.drop.contains(&at) => None,
-            (Some(ours), Some(theirs)) => match self.names.get(&at) {
-                Some(Side::Theirs) => Some(theirs),
-                _ => Some(ours),
-            },
-            (Some(ours), None) => Some(ours),
-            (None, theirs) => theirs.filter(|_| self.whole.contains(&at)),
-        }
+    /// Makes the changes of one commit on a branch as well.
+    pub fn cherry_pick<'a>(
+        &'a self,
+        table: &'a mut Table,
+        picked: (CommitId, &'a Commit),
+        record: &'a Record,
+        decide: Decide<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Combined, HistoryError>> {
+        Box::pin(async move {
+            let (id, commit) = picked;
+            let tip = self.tip_of(table).await?;
+            tip.refuse_draft("cherry-pick")?;
+            let (base, theirs) = self.around(&id, commit, "cherry-pick").await?;
+            let detail = json!({"picked": id.to_string()});
+            let change =
+                Change { base: Base::new(base), theirs: &theirs, returns: false, op: "CHERRY PICK", detail };
+            let recorded = self.carry_over(table, &tip, change, record, &[], decide, options).await?;
+            Ok(Combined::Committed(recorded))
+        })
     }
 
-    /// Which tensors are to have a name.
-    fn wanted<'a>(&self, entities: &[Entity<'a>]) -> BTreeMap<&'a str, Vec<usize>> {
-        let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, entity) in entities.iter().enumerate() {
-            if let Some(name) = self.name(at, entity) {
-                wanted.entry(name).or_default().push(at);
-            }
-        }
-        wanted
+    /// Undoes the changes of one commit that is no merge.
+    pub fn revert<'a>(
+        &'a self,
+        table: &'a mut Table,
+        reverted: (CommitId, &'a Commit),
+        record: &'a Record,
+        decide: Decide<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Combined, HistoryError>> {
+        Box::pin(async move { self.revert_along(table, reverted, None, record, decide, options).await })
     }
 
-    /// What is to be done. `order` is that of their rows.
-    fn finish(mut self, entities: &[Entity<'_>], order: &[u64]) -> Merged {
-        let mut own_metadata = false;
-        let mut metadata = Vec::new();
-        let name_of: Vec<Option<&str>> =
-            entities.iter().enumerate().map(|(at, entity)| self.name(at, entity)).collect();
-        let named = |at: &usize| name_of[*at].map(str::to_owned);
-        for (tensor, from) in &self.metadata {
-            let Some(at) = tensor else {
-                match from {
-                    MetadataFrom::Ours => {}
-                    MetadataFrom::Theirs => own_metadata = true,
-                    MetadataFrom::Both => metadata.push((None, *from)),
-                }
-                continue;
-            };
-            // Metadata is in the header, next to the type.
-            let is_taken = self.whole.contains(at) || self.headers.contains(at);
-            let is_same_type = entities[*at].between.is_some_and(|tensor| tensor.fate == Fate::Kept);
-            match from {
-                MetadataFrom::Ours if !is_taken => {}
-                MetadataFrom::Theirs if is_taken => {}
-                MetadataFrom::Theirs if is_same_type => {
-                    self.headers.insert(*at);
-                }
-                _ => metadata.extend(named(at).map(|name| (Some(name), *from))),
-            }
-        }
-        metadata.sort();
-        let (mut renames, mut names, mut drop) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, entity) in entities.iter().enumerate() {
-            match (entity.ours, name_of[at]) {
-                (Some(ours), None) => drop.push(ours.to_owned()),
-                // What is replaced need not be copied under its new name first.
-                (Some(ours), Some(name)) if ours != name && self.whole.contains(&at) => {
-                    drop.push(ours.to_owned());
-                }
-                (Some(ours), Some(name)) if ours != name => renames.push((ours.to_owned(), name.to_owned())),
-                _ => {}
-            }
-            if let (Some(theirs), Some(name)) = (entity.theirs, name_of[at])
-                && theirs != name
-            {
-                names.push((name.to_owned(), theirs.to_owned()));
-            }
-        }
-        [&mut renames, &mut names].into_iter().for_each(|list| list.sort());
-        drop.sort();
-        let sorted = |list: BTreeSet<usize>| {
-            let mut names: Vec<String> = list.iter().filter_map(named).collect();
-            names.sort();
-            names
-        };
-        let mut chunks: Vec<(String, Vec<Coords>)> = Vec::new();
-        for (at, list) in self.chunks.into_iter().filter(|(_, list)| !list.is_empty()) {
-            chunks.extend(named(&at).map(|name| (name, list.into_iter().collect())));
-        }
-        let mut samples: Vec<(String, Vec<u64>)> = Vec::new();
-        for (at, ids) in self.samples.into_iter().filter(|(_, ids)| !ids.is_empty()) {
-            samples.extend(named(&at).map(|name| (name, ids.into_iter().collect())));
-        }
-        chunks.sort_by(|a, b| a.0.cmp(&b.0));
-        samples.sort_by(|a, b| a.0.cmp(&b.0));
-        let graft = Graft {
-            names,
-            drop,
-            whole: sorted(self.whole),
-            headers: sorted(self.headers),
-            chunks,
-            samples,
-            rows_added: order.iter().copied().filter(|id| self.rows_added.contains(id)).collect(),
-            rows_return: false,
-            rows_deleted: self.rows_deleted.into_iter().collect(),
-            metadata: own_metadata,
-        };
-        Merged { renames, graft, metadata }
-    }
-}
-
-/// The conflict of tensors that want the same name.
-fn taken(name: &str, wanted_by: &[usize], entities: &[Entity<'_>]) -> Conflict {
-    let of = |is_it: fn(&Entity<'_>, &str) -> bool| {
-        wanted_by.iter().map(|at| &entities[*at]).find(|entity| is_it(entity, name))
-    };
-    let (ours, theirs) =
-        (of(|entity, name| entity.ours == Some(name)), of(|entity, name| entity.theirs == Some(name)));
-    let in_ours = theirs.and_then(|entity| entity.ours).map(str::to_owned);
-    let in_theirs = ours.and_then(|entity| entity.theirs).map(str::to_owned);
-    Conflict::Name { name: name.to_owned(), kind: NameConflict::Taken { in_ours, in_theirs } }
-}
-
-struct Planning<'a> {
-    sides: &'a Fitted,
-    entities: &'a [Entity<'a>],
-    retyped_in: &'a [(String, &'static str)],
-    /// Rows that ours deleted, and that it did not get back.
-    deleted_by_ours: HashSet<u64>,
-    added_by_both: HashSet<u64>,
-    /// Tensors that one side dropped and that may stay all the same.
-    open: BTreeSet<usize>,
-    parts: Parts,
-    /// With the tensors they are about.
-    conflicts: BTreeMap<Conflict, Vec<usize>>,
-}
-
-impl<'a> Planning<'a> {
-    fn new(
-        sides: &'a Fitted,
-        entities: &'a [Entity<'a>],
-        retyped_in: &'a [(String, &'static str)],
-    ) -> Planning<'a> {
-        let added_by_ours: HashSet<u64> = sides.ours.rows_added.iter().copied().collect();
-        let both = sides.theirs.rows_added.iter().copied().filter(|id| added_by_ours.contains(id));
-        Planning {
-            sides,
-            entities,
-            retyped_in,
-            deleted_by_ours: sides.ours.rows_deleted.iter().copied().collect(),
-            added_by_both: both.collect(),
-            open: BTreeSet::new(),
-            parts: Parts::default(),
-            conflicts: BTreeMap::new(),
-        }
+    /// Undoes the changes of one commit. For a merge, and only then, `mainline` says which of its parents is gone back to, from 1
+    /// on: what came in from the others is undone.
+    pub fn revert_along<'a>(
+        &'a self,
+        table: &'a mut Table,
+        reverted: (CommitId, &'a Commit),
+        mainline: Option<u64>,
+        record: &'a Record,
+        decide: Decide<'a>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Combined, HistoryError>> {
+        Box::pin(async move {
+            let (id, commit) = reverted;
+            let tip = self.tip_of(table).await?;
+            tip.refuse_draft("revert")?;
+            let parent = self.mainline(&id, commit, mainline).await?;
+            let (before, after) = self.between(&id, commit, parent).await?;
+            let detail = json!({"reverted": id.to_string()});
+            let change =
+                Change { base: Base::new(after), theirs: &before, returns: true, op: "REVERT", detail };
+            let recorded = self.carry_over(table, &tip, change, record, &[], decide, options).await?;
+            Ok(Combined::Committed(recorded))
+        })
     }
 
-    fn conflict(&mut self, conflict: Conflict, about: usize) {
-        self.conflicts.insert(conflict, vec![about]);
+    /// Makes the newest version of a branch what the dataset was at another state: a version of the draft, to be committed
+    /// or discarded.
+    #[boxed]
+    pub async fn restore(
+        &self,
+        table: &mut Table,
+        state: &Table,
+        options: &WriteOptions,
+    ) -> Result<u64, HistoryError> {
+        let tip = self.tip_of(table).await?;
+        tip.refuse_draft("restore")?;
+        stand_still(table, &tip).await?;
+        Ok(table.restore(state, options).await?)
     }
 
-    fn dataset(&mut self) {
-        let Fitted { ours, theirs, between, .. } = self.sides;
-        self.metadata(None, ours.metadata, theirs.metadata, between.metadata);
-    }
-
-    fn metadata(&mut self, at: Option<usize>, ours: bool, theirs: bool, differs: bool) {
-        match (ours, theirs) {
-            (_, _) if !differs => {}
-            (true, true) => {
-                let tensor = at.map(|at| self.entities[at].name().to_owned());
-                self.conflicts.insert(Conflict::Metadata { tensor }, at.into_iter().collect());
-            }
-            (true, false) => drop(self.parts.metadata.insert(at, MetadataFrom::Ours)),
-            (false, true) => drop(self.parts.metadata.insert(at, MetadataFrom::Theirs)),
-            (false, false) => {}
-        }
-    }
-
-    fn rows(&mut self) {
-        let Fitted { ours, theirs, .. } = self.sides;
-        let deleted_by_theirs: HashSet<u64> = theirs.rows_deleted.iter().copied().collect();
-        let only_theirs: BTreeSet<u64> =
-            deleted_by_theirs.difference(&self.deleted_by_ours).copied().collect();
-        let only_ours: BTreeSet<u64> = self.deleted_by_ours.difference(&deleted_by_theirs).copied().collect();
-        let changed = changed_columns(ours, &only_theirs);
-        self.parts.rows_deleted = only_theirs.into_iter().filter(|id| !changed.contains_key(id)).collect();
-        for (id, columns) in changed {
-            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Ours, columns }, Vec::new());
-        }
-        for (id, columns) in changed_columns(theirs, &only_ours) {
-            self.conflicts.insert(Conflict::Row { id, changed_in: Side::Theirs, columns }, Vec::new());
-        }
-        let added = theirs.rows_added.iter().copied();
-        self.parts.rows_added = added.filter(|id| !self.added_by_both.contains(id)).collect();
-    }
-
-    fn entity(&mut self, at: usize) {
-        let entity = &self.entities[at];
-        match (entity.ours, entity.theirs) {
-            (Some(_), Some(_)) => {}
-            (Some(_), None) | (None, Some(_)) => {
-                if let Some(kind) = self.one_sided(at) {
-                    self.open.insert(at);
-                    self.conflict(Conflict::Tensor { name: entity.name().to_owned(), kind }, at);
-                }
-                return;
-            }
-            (None, None) => return,
-        }
-        // Where ours and theirs are the same there is nothing to take and nothing to ask.
-        let Some(between) = entity.between else { return };
-        if let Some(theirs) = entity.by_theirs
-            && let Some(kind) = self.tensor_of_both(at, entity.by_ours, theirs, between)
-        {
-            self.conflict(Conflict::Tensor { name: entity.name().to_owned(), kind }, at);
-            return;
-        }
-        if self.added_by_both.is_empty() || self.parts.whole.contains(&at) {
-            return;
-        }
-        // A row that both added (the same commit was picked twice) is changed by both in every column, also where one
-        // has no sample.
-        let both: Vec<u64> = listed(&between.content).filter(|id| self.added_by_both.contains(id)).collect();
-        for id in both {
-            if let Some(ids) = self.parts.samples.get_mut(&at) {
-                ids.remove(&id);
-            }
-            self.conflict(Conflict::Sample { column: entity.name().to_owned(), id }, at);
-        }
-    }
-
-    /// A tensor that one side has.
-    fn one_sided(&mut self, at: usize) -> Option<TensorConflict> {
-        let entity = &self.entities[at];
-        let is_dropped = entity.base.is_some();
-        let (dropped_by, changed) = match entity.ours {
-            Some(_) => (Side::Theirs, entity.by_ours),
-            None => (Side::Ours, entity.by_theirs),
-        };
-        match (is_dropped, dropped_by, changed) {
-            (false, Side::Ours, _) => drop(self.parts.whole.insert(at)),
-            (false, Side::Theirs, _) => {}
-            (true, Side::Theirs, None) => drop(self.parts.drop.insert(at)),
-            (true, Side::Ours, None) => {}
-            (true, dropped_by, Some(changed)) => {
-                let is_name_only =
-                    changed.fate == Fate::Kept && !changed.metadata && changed.content == Content::Same;
-                return Some(match is_name_only {
-                    true => TensorConflict::DroppedAndRenamed { dropped_by },
-                    false => TensorConflict::DroppedAndChanged { dropped_by },
-                });
-            }
-        }
-        None
-    }
-
-    /// Decides what tensors are called that the two sides call differently, and finds names that two would have.
-    fn names(&mut self) {
-        let mut wanted: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-        for (at, entity) in self.entities.iter().enumerate() {
-            let (Some(ours), Some(theirs)) = (entity.ours, entity.theirs) else {
-                let name = match self.open.contains(&at) {
-                    true => entity.ours.or(entity.theirs),
-                    false => self.parts.name(at, entity),
-                };
-                if let Some(name) = name {
-                    wanted.entry(name).or_default().insert(at);
-                }
-                continue;
-            };
-            let side = match entity.base.filter(|_| !entity.is_nameless) {
-                _ if ours == theirs => Some(Side::Ours),
-                Some(base) if base == ours => Some(Side::Theirs),
-                Some(base) if base == theirs => Some(Side::Ours),
-                _ => None,
-            };
-            match side {
-                Some(side) => {
-                    self.parts.names.insert(at, side);
-                    let name = if side == Side::Ours { ours } else { theirs };
-                    wanted.entry(name).or_default().insert(at);
-                }
-                None => {
-                    let from = entity.base.filter(|_| !entity.is_nameless).map(str::to_owned);
-                    let theirs_name = theirs.to_owned();
-                    let kind = NameConflict::BothRenamed { from, theirs: theirs_name };
-                    self.conflicts.insert(Conflict::Name { name: ours.to_owned(), kind }, vec![at]);
-                    for name in [ours, theirs] {
-                        wanted.entry(name).or_default().insert(at);
-                    }
-                }
-            }
-        }
-        for (name, wanted_by) in wanted.into_iter().filter(|(_, by)| by.len() > 1) {
-            let wanted_by: Vec<usize> = wanted_by.into_iter().collect();
-            self.conflicts.insert(taken(name, &wanted_by, self.entities), wanted_by);
-        }
-    }
-
-    /// Takes what only theirs changed of a tensor that both have; says so if the tensor is in conflict as a whole.
-    fn tensor_of_both(
-        &mut self,
-        at: usize,
-        ours: Option<&TensorDifference>,
-        theirs: &TensorDifference,
-        between: &TensorDifference,
-    ) -> Option<TensorConflict> {
-        let Some(ours) = ours else {
-            self.take(at, theirs);
-            self.metadata(Some(at), false, theirs.metadata, between.metadata);
-            return None;
-        };
-        match (ours.fate, theirs.fate) {
-            (Fate::Added, Fate::Added) if between.fate == Fate::Kept && between.content == Content::Same => {}
-            (Fate::Added, Fate::Added) => {
-                let is_disjoint =
-                    matches!(&between.content, Content::Samples { updated, .. } if updated.is_empty());
-                let joins = between.is_column && between.fate == Fate::Kept && is_disjoint;
-                return Some(TensorConflict::BothAdded { joins });
-            }
-            (Fate::Retyped, Fate::Retyped) if between.fate == Fate::Retyped => {
-                let name = self.entities[at].ours;
-                let what = self.retyped_in.iter().find(|(of, _)| Some(of.as_str()) == name);
-                return Some(TensorConflict::BothRetyped { what: what.map(|(_, what)| *what) });
-            }
-            (Fate::Kept, Fate::Retyped) if ours.content == Content::Same => self.take(at, theirs),
-            (Fate::Kept, Fate::Retyped) => {
-                return Some(TensorConflict::RetypedAndChanged { retyped_by: Side::Theirs });
-            }
-            (Fate::Retyped, Fate::Kept) if theirs.content == Content::Same => {}
-            (Fate::Retyped, Fate::Kept) => {
-                return Some(TensorConflict::RetypedAndChanged { retyped_by: Side::Ours });
-            }
+    /// The states before and after a commit.
+    async fn around(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        op: &'static str,
+    ) -> Result<(Table, Table), HistoryError> {
+        let refused = |why: String| HistoryError::Refused { op, why };
+        let parent = match commit.parents.as_slice() {
+            [parent] => *parent,
+            [] => return Err(refused(format!("commit {} is the first: nothing was before it", id.short()))),
             _ => {
-                if let Some(kind) = self.content_of_both(at, ours, theirs, between) {
-                    return Some(kind);
-                }
+                let why =
+                    format!("commit {} is a merge: which of its parents counts is not known", id.short());
+                return Err(refused(why));
             }
-        }
-        // Metadata that came with a tensor was changed by who added it.
-        let added = ours.fate == Fate::Added;
-        self.metadata(Some(at), ours.metadata || added, theirs.metadata || added, between.metadata);
-        None
+        };
+        self.between(id, commit, parent).await
     }
 
-    /// As [`Planning::tensor_of_both`] for tensors of the same type on all sides.
-    fn content_of_both(
-        &mut self,
-        at: usize,
-        ours: &TensorDifference,
-        theirs: &TensorDifference,
-        between: &TensorDifference,
-    ) -> Option<TensorConflict> {
-        let name = self.entities[at].name();
-        match (&ours.content, &theirs.content, &between.content) {
-            (_, Content::Same, _) | (_, _, Content::Same) => {}
-            (Content::Same, _, _) => self.take_content(at, theirs),
-            (
-                Content::Chunks { changed: by_ours },
-                Content::Chunks { changed: by_theirs },
-                Content::Chunks { changed: differ },
-            ) => {
-                let by_ours: HashSet<&Coords> = by_ours.iter().collect();
-                let differ: HashSet<&Coords> = differ.iter().collect();
-                for coords in by_theirs.iter().filter(|coords| differ.contains(coords)) {
-                    if by_ours.contains(coords) {
-                        self.conflict(Conflict::Chunk { array: name.to_owned(), coords: *coords }, at);
-                    } else {
-                        self.parts.chunks.entry(at).or_default().insert(*coords);
-                    }
-                }
+    /// The parent that a revert goes back to.
+    async fn mainline(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        mainline: Option<u64>,
+    ) -> Result<CommitId, HistoryError> {
+        let refused = |why: String| Err(HistoryError::Refused { op: "revert", why });
+        let short = id.short();
+        let (parents, number) = match (commit.parents.as_slice(), mainline) {
+            ([], _) => return refused(format!("commit {short} is the first: nothing was before it")),
+            ([parent], None) => return Ok(*parent),
+            ([_], Some(_)) => {
+                return refused(format!("commit {short} is not a merge, so mainline does not apply"));
             }
-            (Content::Samples { .. }, Content::Samples { .. }, Content::Samples { .. }) => {
-                let by_ours: HashSet<u64> = listed(&ours.content).collect();
-                let differ: HashSet<u64> = listed(&between.content).collect();
-                let mut taken = Vec::new();
-                for id in listed(&theirs.content).filter(|id| differ.contains(id)) {
-                    match (self.deleted_by_ours.contains(&id), by_ours.contains(&id)) {
-                        // A conflict of the row.
-                        (true, _) => {}
-                        (false, true) => {
-                            self.conflict(Conflict::Sample { column: name.to_owned(), id }, at);
-                        }
-                        (false, false) => taken.push(id),
-                    }
-                }
-                self.parts.take_samples(at, taken);
-            }
-            _ => return Some(TensorConflict::BothChanged),
+            (parents, number) => (parents, number),
+        };
+        let at = number.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
+        if let Some(parent) = at.and_then(|at| parents.get(at)) {
+            return Ok(*parent);
         }
-        None
+        let mut choices = Vec::with_capacity(parents.len());
+        for (number, parent) in (1..).zip(parents) {
+            let commit = self.commits().read_for(parent, || format!("commit {short}")).await?;
+            let role = if number == 1 { "the branch it was made on" } else { "what was merged" };
+            choices.push(format!("{number} goes back to {} {:?}, {role}", parent.short(), commit.summary()));
+        }
+        let asked = match number {
+            Some(number) => format!("mainline {number} is no parent of commit {short}"),
+            None => {
+                format!("commit {short} is a merge, and mainline says which of its parents to go back to")
+            }
+        };
+        refused(format!("{asked}: {}", choices.join("; ")))
     }
 
-    /// Takes a tensor whose type or content only theirs changed.
-    fn take(&mut self, at: usize, theirs: &TensorDifference) {
-        match theirs.fate {
-            Fate::Added => drop(self.parts.whole.insert(at)),
-            Fate::Dropped => drop(self.parts.drop.insert(at)),
-            Fate::Kept => self.take_content(at, theirs),
-            Fate::Retyped => {
-                if theirs.content != Content::Whole {
-                    self.parts.headers.insert(at);
-                }
-                self.take_content(at, theirs);
-            }
-        }
+    /// The states before and after a commit, as seen from one of its parents.
+    async fn between(
+        &self,
+        id: &CommitId,
+        commit: &Commit,
+        parent: CommitId,
+    ) -> Result<(Table, Table), HistoryError> {
+        let before = self.commits().read_for(&parent, || format!("commit {}", id.short())).await?;
+        Ok((self.state(&parent, &before).await?, self.state(id, commit).await?))
     }
 
-    fn take_content(&mut self, at: usize, theirs: &TensorDifference) {
-        match &theirs.content {
-            Content::Same => {}
-            Content::Whole => drop(self.parts.whole.insert(at)),
-            Content::Chunks { changed } => {
-                self.parts.chunks.entry(at).or_default().extend(changed);
-            }
-            Content::Samples { .. } => {
-                let there = |id: &u64| !self.deleted_by_ours.contains(id);
-                let ids: Vec<u64> = listed(&theirs.content).filter(there).collect();
-                self.parts.take_samples(at, ids);
-            }
+    /// Makes what theirs changed since the base one commit on a branch.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the states, the change and how to decide; used here alone"
+    )]
+    async fn carry_over(
+        &self,
+        table: &mut Table,
+        tip: &Tip,
+        change: Change<'_>,
+        record: &Record,
+        others: &[CommitId],
+        decide: Decide<'_>,
+        options: &WriteOptions,
+    ) -> Result<Recorded, HistoryError> {
+        stand_still(table, tip).await?;
+        let Change { base, theirs, returns, op, detail } = change;
+        let weighed = self.weigh(&base, &tip.table, theirs).await;
+        base.release().await;
+        let weighed = weighed?;
+        let sides = weighed.sides();
+        let planned = plan(&sides);
+        let mut merged = match planned.conflicts.is_empty() {
+            true => planned.merged,
+            false => resolve(&planned, &sides, decide).map_err(|unresolved| HistoryError::Conflicts {
+                conflicts: unresolved.stopped,
+                without_union: unresolved.without_union,
+            })?,
+        };
+        merged.graft.rows_return = returns;
+        table.begin()?;
+        let taken = self.take(table, theirs, &merged, &weighed.joined, op, options).await;
+        if let Err(error) = taken {
+            table.abandon().await;
+            return Err(error);
         }
+        if !table.has_writes() {
+            table.abandon().await;
+            if others.is_empty() {
+                return Err(HistoryError::NothingToCommit { branch: tip.held.name().to_owned() });
+            }
+            // Ours is what is wanted: a commit with both parents says so.
+            return self.commit_as(table, record, true, others).await;
+        }
+        self.finish(table, op, detail, record, others, options).await
+    }
+
+    /// Makes a merge part of the transaction that is open.
+    pub(crate) async fn take(
+        &self,
+        table: &mut Table,
+        theirs: &Table,
+        merged: &Merged,
+        joined_columns: &[JoinedColumn],
+        op: &'static str,
+        options: &WriteOptions,
+    ) -> Result<(), HistoryError> {
+        // What ours says is asked before anything of theirs is taken.
+        let mut metadata: Vec<(Option<&str>, Json)> = Vec::with_capacity(merged.metadata.len());
+        for (name, from) in &merged.metadata {
+            let name = name.as_deref();
+            let (here, there) =
+                (name.map(|name| merged.in_ours(name)), name.map(|name| merged.graft.there(name)));
+            let joined = match from {
+                MetadataFrom::Ours => table.metadata_of(here),
+                MetadataFrom::Theirs => theirs.metadata_of(there),
+                MetadataFrom::Both => joined(table.metadata_of(here), theirs.metadata_of(there)),
+            };
+            metadata.push((name, joined));
+        }
+        let mut graft = Cow::Borrowed(&merged.graft);
+        if !merged.renames.is_empty() {
+            // Names that are dropped are free for those that are given.
+            let dropped: Vec<String> = std::mem::take(&mut graft.to_mut().drop);
+            if !dropped.is_empty() {
+                let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                table.remove(&dropped, options).await?;
+            }
+            table.rename_all(&merged.renames, options).await?;
+        }
+        if !graft.is_empty() {
+            table.graft(theirs, &graft, op, json!({}), options).await?;
+        }
+        for (name, json) in metadata {
+            table.set_metadata(name, json, options).await?;
+        }
+        for column in joined_columns {
+            self.join_column(table, theirs, merged, column, op, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives a column the type that its types on both sides became, and makes samples that came from theirs fit it.
+    async fn join_column(
+        &self,
+        table: &mut Table,
+        theirs: &Table,
+        merged: &Merged,
+        column: &JoinedColumn,
+        op: &'static str,
+        options: &WriteOptions,
+    ) -> Result<(), HistoryError> {
+        let renamed = merged.renames.iter().find(|(from, _)| *from == column.ours);
+        let name = renamed.map_or(&column.ours, |(_, to)| to);
+        if merged.graft.whole.contains(name) || !table.is_column(name) {
+            return Ok(());
+        }
+        let now = table.column(name)?.header;
+        let header = ColumnHeader { metadata: now.metadata.clone(), ..column.header.clone() };
+        let mut change = RowChange { op, ..RowChange::default() };
+        if header != now {
+            change.headers.push((name.clone(), header));
+        }
+        let taken = merged.graft.samples.iter().find(|(of, _)| of == name);
+        if let (Some((_, ids)), Some(types), true) = (taken, self.types(), column.rewrites) {
+            let rows = table.rows().await?;
+            let there = ids.iter().copied().filter(|id| rows.position(*id).is_some()).collect();
+            let rewritten = types.rewritten(theirs, &column.theirs, &column.header, there).await?;
+            change.writes.push(ColumnWrite { name: name.clone(), ..rewritten });
+        }
+        if !(change.headers.is_empty() && change.writes.is_empty()) {
+            table.change_rows(change, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the content of a branch, which only lags behind, that of their commit.
+    async fn fast_forward(
+        &self,
+        table: &mut Table,
+        tip: &Tip,
+        theirs: (CommitId, &Commit),
+        options: &WriteOptions,
+    ) -> Result<Recorded, HistoryError> {
+        let state = self.state(&theirs.0, theirs.1).await?;
+        stand_still(table, tip).await?;
+        table.begin()?;
+        if let Err(error) = table.restore(&state, options).await {
+            table.abandon().await;
+            return Err(error.into());
+        }
+        let id = theirs.0;
+        let ours = tip.head()?;
+        let name = |_: u64| -> futures::future::BoxFuture<'_, Result<String, TableError>> {
+            Box::pin(async move {
+                // A commit writes no log entry: it is seen here, or not at all.
+                self.head_is_still(tip.held.name(), ours).await?;
+                Ok(id.to_string())
+            })
+        };
+        let detail = json!({"merged": id.to_string()});
+        let name = Some(&name as &NameVersion<'_>);
+        let version = table.finish("FAST FORWARD", detail, name, &durable(options)).await?;
+        let tip = self.tip_of(table).await?;
+        self.make_durable(&id, &tip.held)?;
+        Ok(Recorded { id, version })
     }
 }
 
-/// The samples that a content lists.
-fn listed(content: &Content) -> impl Iterator<Item = u64> {
-    let lists: [&[u64]; 3] = match content {
-        Content::Samples { added, updated, cleared } => [added, updated, cleared],
-        _ => [&[], &[], &[]],
-    };
-    lists.into_iter().flatten().copied()
+/// What is to be carried over.
+struct Change<'a> {
+    base: Base,
+    theirs: &'a Table,
+    /// Whether rows go back to the places they had.
+    returns: bool,
+    op: &'static str,
+    detail: Json,
 }
 
-/// The columns in which rows of `rows` were changed, for those that were.
-fn changed_columns(difference: &Difference, rows: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
-    let mut changed: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for tensor in &difference.tensors {
-        for id in listed(&tensor.content).filter(|id| rows.contains(id)) {
-            changed.entry(id).or_default().push(tensor.name.clone());
+/// Metadata of both, key by key; where both say something else, ours counts.
+fn joined(ours: Json, theirs: Json) -> Json {
+    match (ours, theirs) {
+        (Json::Object(mut ours), Json::Object(theirs)) => {
+            for (key, value) in theirs {
+                let value = match ours.remove(&key) {
+                    Some(own) => joined(own, value),
+                    None => value,
+                };
+                ours.insert(key, value);
+            }
+            Json::Object(ours)
         }
+        (ours, _) => ours,
     }
-    changed.values_mut().for_each(|columns| columns.sort());
-    changed
 }
 
-#[cfg(test)]
-mod tests;
+/// What a merge of this revision says, when nobody says anything else.
+pub fn merge_message(theirs: &str, branch: &str) -> String {
+    format!("Merge {theirs} into {branch}")
+}
+
+/// What a revert says, when nobody says anything else.
+pub fn revert_message(id: &CommitId, commit: &Commit, mainline: Option<u64>) -> String {
+    let at = mainline.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
+    let back = at.and_then(|at| commit.parents.get(at)).map(|parent| format!(" and goes back to {parent}"));
+    format!("Revert \"{}\"\n\nThis undoes commit {id}{}.", commit.summary(), back.unwrap_or_default())
+}

@@ -12,12 +12,13 @@
 //! nothing else: not if a deleted branch was called so, nor if a commit begins with them. `v12` is the name of a branch or a tag
 //! and never a version: deleting a tag leaves no trace, and who asks for a release must not get the table as it once was.
 
+use lacus_io::boxed;
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, Local, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
 
 use crate::branches::{self, Held};
-use crate::commit::{Commit, Commits};
+use crate::commits::{Commit, Commits};
 use crate::error::HistoryError;
 use crate::id::{CommitId, DIGITS, SHORT, is_prefix};
 use crate::names::close_to;
@@ -142,6 +143,7 @@ fn millis_in(time: NaiveDateTime, zone: &impl TimeZone) -> Option<i64> {
 }
 
 /// Which state `text` means for somebody who is `on` a branch whose newest table version is `newest`.
+#[boxed]
 pub async fn resolve(
     commits: &Commits,
     text: &str,
@@ -181,6 +183,7 @@ pub async fn resolve(
 }
 
 /// The newest commit of a branch.
+#[boxed]
 pub async fn head(commits: &Commits, held: &Held) -> Result<(CommitId, Arc<Commit>), HistoryError> {
     let name = held.name();
     let id = held.branch().head.ok_or_else(|| HistoryError::NoCommitYet { branch: name.to_owned() })?;

@@ -6,16 +6,17 @@
 //!                 └──────────── the ref moves on ◄─────────┘
 //! ```
 
+use lacus_io::boxed;
 use std::sync::Arc;
 
 use lacus_io::{Store, World};
 use lacus_table::{At, ColumnTypes, HistoryEntry, Table, TableError, WriteOptions};
 
 use crate::branches::{self, BranchRef, Held};
-use crate::clean::marks;
-use crate::commit::{Commit, Commits};
+use crate::commits::{Commit, Commits};
 use crate::error::HistoryError;
 use crate::id::CommitId;
+use crate::marks;
 use crate::revision::{Resolved, resolve as resolve_revision};
 use crate::walk::is_ancestor;
 
@@ -87,6 +88,7 @@ impl Timeline {
 
     /// Opens the tip of a branch, or the state that `at` names: a branch, tag, commit id or the beginning of one,
     /// `branch~2`, a table version of `branch`, or a time.
+    #[boxed]
     pub async fn open(&self, branch: &str, at: Option<&str>) -> Result<Opened, HistoryError> {
         let Some(text) = at else {
             let table = self.branch_table(branch).await?;
@@ -108,14 +110,24 @@ impl Timeline {
     }
 
     /// Opens a version of a branch, or what it was at a time.
+    #[boxed]
     pub async fn pinned(&self, branch: &str, at: At) -> Result<Opened, HistoryError> {
         let held = branches::get(&self.home, branch).await?;
-        let table = self.table(&held.branch().directory, at).await?;
+        let mut table = self.table(&held.branch().directory, at).await?;
+        table.set_label(branch);
         self.refuse_expired(table.directory(), table.version()).await?;
         Ok(Opened { table, branch: None, commit: None })
     }
 
+    /// Opens a version of the table in a directory, as somebody else saw it.
+    #[boxed]
+    pub async fn version_of(&self, directory: &str, version: u64) -> Result<Table, HistoryError> {
+        self.refuse_expired(directory, version).await?;
+        self.table(directory, At::Version(version)).await
+    }
+
     /// What `text` means to somebody on a branch.
+    #[boxed]
     pub async fn resolve(&self, branch: &str, text: &str) -> Result<Resolved, HistoryError> {
         let tip = self.tip(branch).await?;
         let on = tip.as_settled();
@@ -126,6 +138,7 @@ impl Timeline {
     }
 
     /// The commit that `text` means: a branch means its newest.
+    #[boxed]
     pub async fn resolve_commit(
         &self,
         branch: &str,
@@ -146,6 +159,7 @@ impl Timeline {
     }
 
     /// The table with a commit's content.
+    #[boxed]
     pub async fn state(&self, id: &CommitId, commit: &Commit) -> Result<Table, HistoryError> {
         let gone = || {
             let why = format!(
@@ -171,6 +185,7 @@ impl Timeline {
     }
 
     /// A table of the dataset.
+    #[boxed]
     pub async fn table(&self, directory: &str, at: At) -> Result<Table, HistoryError> {
         Ok(Table::open_in(&self.home, directory, self.world.clone(), at).await?)
     }
@@ -183,6 +198,7 @@ impl Timeline {
         let (held, table) = futures::join!(branches::get(&self.home, branch), self.table("", At::Tip));
         // Where there is no table, there is no dataset: that says more than what is wrong with its ref.
         let (mut table, held) = (table?, held?);
+        table.set_label(held.name());
         reach(&held, &mut table).await?;
         Ok(table)
     }
@@ -190,20 +206,48 @@ impl Timeline {
     /// The newest version of a branch's table.
     pub(crate) async fn newest(&self, held: &Held) -> Result<Table, HistoryError> {
         let mut table = self.table(&held.branch().directory, At::Tip).await?;
+        table.set_label(held.name());
         reach(held, &mut table).await?;
         Ok(table)
     }
 
+    /// The branch that a table is the table of.
+    #[boxed]
+    pub async fn branch_of(&self, table: &Table) -> Result<String, HistoryError> {
+        if let Some(label) = table.label() {
+            return Ok(label.to_owned());
+        }
+        self.branch_in(table.directory()).await
+    }
+
+    /// The branch whose table is in a directory.
+    #[boxed]
+    pub async fn branch_in(&self, directory: &str) -> Result<String, HistoryError> {
+        // Main is where it always was.
+        if directory.is_empty() {
+            return Ok(branches::MAIN.to_owned());
+        }
+        let all = branches::list(&self.home).await?;
+        let held = all.iter().find(|held| held.branch().directory == directory);
+        let held = held.ok_or_else(|| HistoryError::Refused {
+            op: "find the branch",
+            why: format!("the table in {directory:?} is no branch's"),
+        })?;
+        Ok(held.name().to_owned())
+    }
+
     /// Where a branch stands. A version that carries a commit which the ref does not know yet moves the ref on.
+    #[boxed]
     pub async fn tip(&self, branch: &str) -> Result<Tip, HistoryError> {
         let held = branches::get(&self.home, branch).await?;
         let table = self.table(&held.branch().directory, At::Tip).await?;
         self.settle(held, table).await
     }
 
-    /// The same for a branch whose table is open already: its log is read from there on.
-    pub async fn tip_near(&self, branch: &str, table: &Table) -> Result<Tip, HistoryError> {
-        let held = branches::get(&self.home, branch).await?;
+    /// Where the branch of a table stands: its log is read from there on.
+    #[boxed]
+    pub async fn tip_of(&self, table: &Table) -> Result<Tip, HistoryError> {
+        let held = branches::get(&self.home, &self.branch_of(table).await?).await?;
         if table.directory() != held.branch().directory || table.is_read_only() {
             let table = self.table(&held.branch().directory, At::Tip).await?;
             return self.settle(held, table).await;
@@ -214,6 +258,7 @@ impl Timeline {
     }
 
     async fn settle(&self, mut held: Held, mut table: Table) -> Result<Tip, HistoryError> {
+        table.set_label(held.name());
         loop {
             reach(&held, &mut table).await?;
             let (head, version) = (held.branch().head, held.branch().version);
@@ -332,16 +377,10 @@ impl Tip {
     }
 
     /// Refuses `op` while there is a draft.
-    pub(crate) fn refuse_draft(&self, op: &'static str) -> Result<(), HistoryError> {
+    pub fn refuse_draft(&self, op: &'static str) -> Result<(), HistoryError> {
         match self.draft.len() {
             0 => Ok(()),
-            count => {
-                let versions = if count == 1 { "version" } else { "versions" };
-                let name = self.held.name();
-                let why =
-                    format!("branch {name:?} has a draft of {count} {versions}; commit or discard it first");
-                Err(HistoryError::Refused { op, why })
-            }
+            count => Err(HistoryError::Draft { op, branch: self.held.name().to_owned(), count }),
         }
     }
 
@@ -377,28 +416,28 @@ fn cut_log(who: &str, directory: &str, version: u64, newest: u64) -> HistoryErro
 }
 
 /// Moves `table` to the tip that was looked at; what somebody wrote since would be overlooked.
-pub(crate) async fn stand_still(branch: &str, table: &mut Table, tip: &Tip) -> Result<(), HistoryError> {
-    same_table(branch, table, tip)?;
+pub(crate) async fn stand_still(table: &mut Table, tip: &Tip) -> Result<(), HistoryError> {
+    same_table(table, tip)?;
     table.refresh().await?;
     match table.version() == tip.table.version() {
         true => Ok(()),
         false => {
             let now = format!("somebody wrote version {}", table.version());
-            Err(HistoryError::Moved { name: branch.to_owned(), now })
+            Err(HistoryError::Moved { name: tip.held.name().to_owned(), now })
         }
     }
 }
 
 /// Fails if the branch is another table than the one at hand: it was deleted or renamed and made anew.
-pub(crate) fn same_table(branch: &str, table: &Table, tip: &Tip) -> Result<(), HistoryError> {
+pub(crate) fn same_table(table: &Table, tip: &Tip) -> Result<(), HistoryError> {
     match table.directory() == tip.table.directory() {
         true => Ok(()),
-        false => Err(another_table(branch)),
+        false => Err(another_table(tip.held.name())),
     }
 }
 
 pub(crate) fn another_table(branch: &str) -> HistoryError {
-    let now = "it was made anew, as another table; open it again".to_owned();
+    let now = "it was deleted and recreated; open it again".to_owned();
     HistoryError::Moved { name: branch.to_owned(), now }
 }
 

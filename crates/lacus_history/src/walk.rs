@@ -3,13 +3,14 @@
 //! All of them take the commit of the highest generation next. A commit's generation is above those of its parents, so that
 //! everything that leads to a commit is known when its turn comes: no walk goes further than it must.
 
+use lacus_io::boxed;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
-use crate::commit::{Commit, Commits, commit_path};
+use crate::commits::{Commit, Commits, commit_path};
 use crate::error::HistoryError;
 use crate::id::CommitId;
 
@@ -22,6 +23,7 @@ pub type Found = (CommitId, Arc<Commit>);
 
 /// The commits that `from` are or come from, children before parents, the highest generation first and then the newest;
 /// at most `limit` of them.
+#[boxed]
 pub async fn log(commits: &Commits, from: &[CommitId], limit: usize) -> Result<Vec<Found>, HistoryError> {
     let mut walk = Walk::new(commits);
     walk.start(from, 0).await?;
@@ -37,11 +39,13 @@ pub async fn log(commits: &Commits, from: &[CommitId], limit: usize) -> Result<V
 }
 
 /// All commits that `from` are or come from, in the order of [`log`].
+#[boxed]
 pub async fn ancestors(commits: &Commits, from: &[CommitId]) -> Result<Vec<Found>, HistoryError> {
     log(commits, from, usize::MAX).await
 }
 
 /// Whether `descendant` is `ancestor` or comes from it.
+#[boxed]
 pub async fn is_ancestor(
     commits: &Commits,
     ancestor: &CommitId,
@@ -75,6 +79,7 @@ const BOTH: u8 = OURS | THEIRS;
 ///
 /// When branches were merged into each other crosswise, several are equally good. Of those the highest generation
 /// counts, then the newest, then the higher id: the same whoever asks, and in which order.
+#[boxed]
 pub async fn merge_base(
     commits: &Commits,
     ours: &CommitId,
@@ -98,6 +103,7 @@ const BELOW: u8 = 4;
 
 /// All best common ancestors of some commits and another: those that no other common ancestor comes from. One, as a
 /// rule; several when branches were merged into each other crosswise. The lowest generation comes first.
+#[boxed]
 pub async fn merge_bases(
     commits: &Commits,
     ours: &[CommitId],
@@ -127,6 +133,7 @@ pub async fn merge_bases(
 }
 
 /// How many commits `ours` comes from that `theirs` does not, and the other way round.
+#[boxed]
 pub async fn ahead_behind(
     commits: &Commits,
     ours: &CommitId,

@@ -1,5 +1,6 @@
 //! Samples come in and go out.
 
+mod a_scan_comes_back_whole;
 mod support;
 
 mod a_failed_import_leaves_nothing;

@@ -2,8 +2,8 @@
 
 use lacus_dataset::Sample;
 use lacus_exchange::{
-    ErrorKind, ExportOptions, ImportOptions, Kind, MOST_SKIPPED, from_csv, from_folder, to_csv, to_folder,
-    to_safetensors, to_webdataset,
+    ErrorKind, ExchangeError, ExportOptions, ImportOptions, Kind, MOST_SKIPPED, from_csv, from_folder,
+    to_csv, to_folder, to_safetensors, to_webdataset,
 };
 use serde_json::json;
 
@@ -38,6 +38,10 @@ fn of_a_folder() {
         let error = from_folder(&mut dataset().await, &missing, &skip()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(Kind::of_source(&missing).unwrap_err().kind(), ErrorKind::NotFound);
+        let odd = put(root.path(), "data.xyz", "?");
+        let error = Kind::of_source(&odd).unwrap_err();
+        assert!(matches!(error, ExchangeError::UnknownKind { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
     });
 }
 

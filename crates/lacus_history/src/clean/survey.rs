@@ -12,13 +12,14 @@ use lacus_io::Entry;
 use lacus_table::{At, Lives};
 
 use crate::branches::{self, Held};
-use crate::clean::marks::{self, Mark, Marks};
 use crate::clean::{GcOptions, GcReport, Kept, Removable};
-use crate::commit::{Commit, PREFIX as COMMITS, id_of};
+use crate::commits::{Commit, PREFIX as COMMITS, id_of};
 use crate::error::HistoryError;
 use crate::id::CommitId;
-use crate::tags::{self, Tag};
+use crate::marks::{self, Mark, Marks};
+use crate::tags;
 use crate::timeline::Timeline;
+use crate::views;
 use crate::walk::{Found, ancestors, merge_base};
 
 /// Where the tables of branches are.
@@ -28,7 +29,8 @@ const BRANCHES: &str = "_branches/";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     branches: Vec<Held>,
-    tags: Vec<Tag>,
+    /// Tags and saved views: what they are, and the commit whose data they keep.
+    pins: Vec<(String, CommitId)>,
     commits: BTreeMap<CommitId, i64>,
     marks: Marks,
     directories: BTreeSet<String>,
@@ -72,6 +74,10 @@ impl Timeline {
         let store = self.home();
         let branches = branches::list_with_deleted(store).await?;
         let tags = tags::list(store).await?;
+        let mut pins: Vec<(String, CommitId)> =
+            tags.into_iter().map(|tag| (format!("tag {:?}", tag.name), tag.commit)).collect();
+        let views = views::list(store).await?;
+        pins.extend(views.into_iter().map(|view| (format!("view {:?}", view.name), view.commit)));
         let marks = marks::list(store).await?;
         let mut directories: BTreeSet<String> = BTreeSet::from([String::new()]);
         directories
@@ -83,7 +89,7 @@ impl Timeline {
         };
         let commits =
             stored.iter().filter_map(|entry| Some((id_of(&entry.path)?, entry.modified_millis))).collect();
-        Ok(Seen { branches, tags, commits, marks, directories })
+        Ok(Seen { branches, pins, commits, marks, directories })
     }
 
     /// The tables that branches stand on, by directory. A deleted branch whose table is another one's as well says nothing
@@ -127,7 +133,7 @@ impl Timeline {
         let mut stands = self.stands(seen.branches.iter().filter(counts)).await?;
         let mut heads = self::heads(&seen, &stands, counts, false)?;
         let mut from: Vec<CommitId> = heads.iter().copied().collect();
-        from.extend(seen.tags.iter().map(|tag| tag.commit));
+        from.extend(seen.pins.iter().map(|(_, commit)| *commit));
         let mut reached: BTreeMap<CommitId, Arc<Commit>> =
             ancestors(self.commits(), &from).await?.into_iter().collect();
         if let Some(id) = reached.keys().find(|id| !seen.commits.contains_key(id)) {
@@ -169,7 +175,7 @@ impl Timeline {
         if let Some(retention) = gc.retention {
             let cutoff = now.saturating_sub(millis(retention));
             let mut surviving: BTreeSet<CommitId> = heads.clone();
-            surviving.extend(seen.tags.iter().map(|tag| tag.commit));
+            surviving.extend(seen.pins.iter().map(|(_, commit)| *commit));
             surviving.extend(self.bases(&heads).await?);
             surviving.extend(young.keys());
             surviving
@@ -314,12 +320,9 @@ fn reasons(
         add(format!("draft of {:?}", branch.name), &mut draft.map(|version| (directory, version)));
     }
     let place = |commit: &'_ Arc<Commit>| -> (String, u64) { (commit.directory.clone(), commit.version) };
-    for tag in &seen.tags {
-        let found = reached.get(&tag.commit).map(place);
-        add(
-            format!("tag {:?}", tag.name),
-            &mut found.iter().map(|(directory, version)| (directory.as_str(), *version)),
-        );
+    for (what, commit) in &seen.pins {
+        let found = reached.get(commit).map(place);
+        add(what.clone(), &mut found.iter().map(|(directory, version)| (directory.as_str(), *version)));
     }
     let lasting = reached.values().filter(|commit| !is_expired(&commit.directory, commit.version));
     add("commits".to_owned(), &mut lasting.map(|commit| (commit.directory.as_str(), commit.version)));
@@ -497,8 +500,7 @@ impl Sorting<'_> {
 
     /// When a file that no log has came to be. A link has the time of what it links to, but the file system knows.
     fn changed(&self, entry: &Entry) -> i64 {
-        let local = self.timeline.home().local();
-        let changed = local.and_then(|local| local.changed_millis(&entry.path).ok());
+        let changed = self.timeline.home().changed_millis(&entry.path);
         changed.map_or(entry.modified_millis, |changed| changed.max(entry.modified_millis))
     }
 }

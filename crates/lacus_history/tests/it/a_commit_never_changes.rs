@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use lacus_history::{Commit, CommitId, Commits, HistoryError, Lineage, LineageInput, commit_path};
+use lacus_io::Memory;
 use lacus_simulation::{Faults, FlakyStore};
 use lacus_tensor::ErrorKind;
 use object_store::memory::InMemory;
@@ -37,8 +38,9 @@ async fn it_comes_back_and_its_bytes_are_canonical() {
     let commits = Commits::new(store.clone());
     let id = commits.write(&full()).await.unwrap();
     assert_eq!(commits.write(&full()).await.unwrap(), id, "the same again is fine");
-    // Another process.
-    assert_eq!(*Commits::new(store.clone()).read(&id).await.unwrap(), full());
+    // Another process shares no caches.
+    let elsewhere = store.within(&Memory::new(1 << 20));
+    assert_eq!(*Commits::new(elsewhere).read(&id).await.unwrap(), full());
     let bytes = store.read_all(&commit_path(&id)).await.unwrap();
     assert_eq!(CommitId::of(&bytes), id);
     let text = std::str::from_utf8(&bytes).unwrap();
@@ -65,6 +67,33 @@ async fn damage_shows() {
             assert!(error.to_string().contains(&commit_path(&id)), "{error}");
         }
     }
+}
+
+#[tokio::test]
+async fn handles_share_what_was_read_within_the_budget() {
+    let budget = Memory::new(64 << 10);
+    let writer = Commits::new(memory());
+    let mut ids = Vec::new();
+    for generation in 0..200u64 {
+        let message = format!("{generation} {}", "x".repeat(400));
+        ids.push(writer.write(&commit(&message, generation + 1, Vec::new())).await.unwrap());
+    }
+    let store = writer.store().within(&budget);
+    let (one, other) = (Commits::new(store.clone()), Commits::new(store));
+    for id in &ids {
+        one.read(id).await.unwrap();
+        // Used again and again, so it stays while others go.
+        one.read(&ids[0]).await.unwrap();
+        assert!(budget.cached() <= 32 << 10, "half of the budget is for caches");
+    }
+    let loads = budget.loads();
+    assert_eq!(loads, 200, "each commit was read once");
+    assert_eq!(other.read(&ids[0]).await.unwrap().generation, 1);
+    assert_eq!(other.read(&ids[199]).await.unwrap().generation, 200);
+    assert_eq!(budget.loads(), loads, "what one handle has read, another one finds");
+    assert!(budget.cached() > 16 << 10, "caches are not emptied whole");
+    other.read(&ids[1]).await.unwrap();
+    assert_eq!(budget.loads(), loads + 1, "what was not used for longest went first");
 }
 
 #[tokio::test]

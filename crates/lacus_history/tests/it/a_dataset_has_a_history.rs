@@ -34,8 +34,8 @@ async fn a_whole_story(local: bool) {
     put(&mut main, "x", &[0; 8]).await.unwrap();
     let status = timeline.status("main").await.unwrap();
     assert_eq!((status.draft.len(), status.head.is_none()), (1, true));
-    let first = timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
-    let again = timeline.commit("main", &mut main, &record("again"), false).await.unwrap_err();
+    let first = timeline.commit(&mut main, &record("first"), false).await.unwrap();
+    let again = timeline.commit(&mut main, &record("again"), false).await.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Invalid, "{again}");
     assert!(timeline.status("main").await.unwrap().draft.is_empty());
 
@@ -44,10 +44,10 @@ async fn a_whole_story(local: bool) {
     assert_eq!(get(&dev, "x").await, [0; 8]);
     write(&mut dev, "x", 0, 1).await.unwrap();
     put(&mut dev, "y", &[5, 6]).await.unwrap();
-    timeline.commit("dev", &mut dev, &record("on dev"), false).await.unwrap();
+    timeline.commit(&mut dev, &record("on dev"), false).await.unwrap();
     assert_eq!(get(&main, "x").await, [0; 8]);
     write(&mut main, "x", 7, 9).await.unwrap();
-    timeline.commit("main", &mut main, &record("on main"), false).await.unwrap();
+    timeline.commit(&mut main, &record("on main"), false).await.unwrap();
 
     let listed = timeline.list_branches("main").await.unwrap();
     let dev_info = listed.iter().find(|b| b.name == "dev").unwrap();
@@ -71,9 +71,9 @@ async fn a_whole_story(local: bool) {
 
     // The same place on both sides is a conflict, and nothing changes.
     write(&mut dev, "x", 3, 30).await.unwrap();
-    timeline.commit("dev", &mut dev, &record("dev again"), false).await.unwrap();
+    timeline.commit(&mut dev, &record("dev again"), false).await.unwrap();
     write(&mut main, "x", 2, 20).await.unwrap();
-    timeline.commit("main", &mut main, &record("main again"), false).await.unwrap();
+    timeline.commit(&mut main, &record("main again"), false).await.unwrap();
     let before = main.version();
     let error = merge(&timeline, "main", &mut main, "dev", &mut stop).await.unwrap_err();
     let HistoryError::Conflicts { conflicts, .. } = &error else { panic!("{error}") };
@@ -87,38 +87,33 @@ async fn a_whole_story(local: bool) {
     // Back to the beginning, and away from there again.
     let opened = timeline.open("main", Some(&first.id.short())).await.unwrap();
     assert_eq!(get(&opened.table, "x").await, [0; 8]);
-    timeline.restore("main", &mut main, &opened.table, &options()).await.unwrap();
+    timeline.restore(&mut main, &opened.table, &options()).await.unwrap();
     assert_eq!(get(&main, "x").await, [0; 8]);
     assert!(!main.contains("y"));
     assert_eq!(timeline.status("main").await.unwrap().draft.len(), 1);
     assert_eq!(
-        timeline.discard("main", &mut main, Some("eve"), false, &options()).await.unwrap_err().kind(),
+        timeline.discard(&mut main, Some("eve"), false, &options()).await.unwrap_err().kind(),
         ErrorKind::Invalid
     );
-    assert_eq!(timeline.discard("main", &mut main, Some("ada"), false, &options()).await.unwrap(), 1);
+    assert_eq!(timeline.discard(&mut main, Some("ada"), false, &options()).await.unwrap(), 1);
     assert_eq!(get(&main, "x").await, [1, 0, 0, 30, 0, 0, 0, 9]);
     assert!(timeline.status("main").await.unwrap().draft.is_empty());
 
     // Undo one commit in the middle.
     let (id, commit) = timeline.resolve_commit("main", "main^1^1").await.unwrap();
     assert_eq!(commit.message, merge_message("dev", "main"));
-    let error = timeline
-        .revert("main", &mut main, (id, &commit), &record("undo"), &mut stop, &options())
-        .await
-        .unwrap_err();
+    let error =
+        timeline.revert(&mut main, (id, &commit), &record("undo"), &mut stop, &options()).await.unwrap_err();
     assert!(error.to_string().contains("merge"), "{error}");
     write(&mut main, "x", 5, 50).await.unwrap();
-    let mistake = timeline.commit("main", &mut main, &record("a mistake"), false).await.unwrap();
+    let mistake = timeline.commit(&mut main, &record("a mistake"), false).await.unwrap();
     write(&mut main, "x", 0, 2).await.unwrap();
-    timeline.commit("main", &mut main, &record("not a mistake"), false).await.unwrap();
+    timeline.commit(&mut main, &record("not a mistake"), false).await.unwrap();
     let commit = timeline.commits().read(&mistake.id).await.unwrap();
-    timeline
-        .revert("main", &mut main, (mistake.id, &commit), &record("undo"), &mut stop, &options())
-        .await
-        .unwrap();
+    timeline.revert(&mut main, (mistake.id, &commit), &record("undo"), &mut stop, &options()).await.unwrap();
     assert_eq!(get(&main, "x").await, [2, 0, 0, 30, 0, 0, 0, 9]);
     timeline
-        .cherry_pick("dev", &mut dev, (mistake.id, &commit), &record("picked"), &mut stop, &options())
+        .cherry_pick(&mut dev, (mistake.id, &commit), &record("picked"), &mut stop, &options())
         .await
         .unwrap();
     assert_eq!(get(&dev, "x").await[5], 50);
@@ -166,7 +161,7 @@ async fn a_story_in_memory() {
 async fn a_transaction_is_one_commit_or_nothing() {
     let Begun { timeline, mut main, _directory } = begin(true).await;
     put(&mut main, "x", &[0; 4]).await.unwrap();
-    timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
+    timeline.commit(&mut main, &record("first"), false).await.unwrap();
     let mut other = timeline.open("main", None).await.unwrap().table;
 
     main.begin().unwrap();
@@ -180,7 +175,7 @@ async fn a_transaction_is_one_commit_or_nothing() {
     assert!(!other.contains("a"));
     // Somebody else writes elsewhere meanwhile.
     write(&mut other, "x", 3, 9).await.unwrap();
-    let done = timeline.commit_transaction("main", &mut main, &record("both"), &options()).await.unwrap();
+    let done = timeline.commit_transaction(&mut main, &record("both"), &options()).await.unwrap();
     let done = done.unwrap();
     other.refresh().await.unwrap();
     assert_eq!((get(&other, "x").await, get(&other, "a").await), (vec![7, 8, 0, 9], vec![3, 4]));
@@ -200,8 +195,7 @@ async fn a_transaction_is_one_commit_or_nothing() {
     put(&mut main, "b", &[1]).await.unwrap();
     write(&mut main, "x", 0, 100).await.unwrap();
     write(&mut other, "x", 1, 200).await.unwrap();
-    let clash =
-        timeline.commit_transaction("main", &mut main, &record("late"), &options()).await.unwrap_err();
+    let clash = timeline.commit_transaction(&mut main, &record("late"), &options()).await.unwrap_err();
     assert_eq!(clash.kind(), ErrorKind::Conflict, "{clash}");
     main.refresh().await.unwrap();
     assert!(!main.contains("b"));
@@ -214,7 +208,7 @@ async fn bad_references_are_named() {
     let (none, _) = (timeline.resolve_commit("main", "main").await.unwrap_err(), ());
     assert_eq!(none.kind(), ErrorKind::NotFound, "{none}");
     put(&mut main, "x", &[0; 4]).await.unwrap();
-    let first = timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
+    let first = timeline.commit(&mut main, &record("first"), false).await.unwrap();
     let commit = timeline.commits().read(&first.id).await.unwrap();
     timeline.create_branch("experiment", (first.id, &commit)).await.unwrap();
     let unknown = timeline.open("experimant", None).await.unwrap_err();

@@ -27,16 +27,16 @@ async fn merged() -> Merged {
     put(&mut main, "x", &[0; 8]).await.unwrap();
     add_labels(&mut main).await.unwrap();
     let rows = append(&mut main, &[1, 2, 3]).await.unwrap();
-    timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
+    timeline.commit(&mut main, &record("first"), false).await.unwrap();
     let mut dev = branch(&timeline, "dev", "main").await.unwrap();
     write(&mut dev, "x", 7, 9).await.unwrap();
     put(&mut dev, "y", &[5, 5]).await.unwrap();
     append(&mut dev, &[4]).await.unwrap();
     delete_row(&mut dev, rows[2]).await.unwrap();
-    timeline.commit("dev", &mut dev, &record("on dev"), false).await.unwrap();
+    timeline.commit(&mut dev, &record("on dev"), false).await.unwrap();
     write(&mut main, "x", 0, 1).await.unwrap();
     relabel(&mut main, rows[0], 10).await.unwrap();
-    timeline.commit("main", &mut main, &record("on main"), false).await.unwrap();
+    timeline.commit(&mut main, &record("on main"), false).await.unwrap();
     let done = merge(&timeline, "main", &mut main, "dev", &mut stop).await.unwrap();
     assert!(matches!(done, Combined::Committed(_)), "{done:?}");
     Merged { timeline, main, rows }
@@ -48,7 +48,7 @@ impl Merged {
         let record = record(&revert_message(&id, &commit, mainline));
         let reverted = (id, &*commit);
         let table = &mut self.main;
-        self.timeline.revert_along("main", table, reverted, mainline, &record, &mut stop, &options()).await
+        self.timeline.revert_along(table, reverted, mainline, &record, &mut stop, &options()).await
     }
 }
 
@@ -74,7 +74,7 @@ async fn in_the_middle_and_back_again() {
     write(&mut merged.main, "x", 3, 33).await.unwrap();
     let rows = merged.rows.clone();
     relabel(&mut merged.main, rows[1], 20).await.unwrap();
-    merged.timeline.commit("main", &mut merged.main, &record("since"), false).await.unwrap();
+    merged.timeline.commit(&mut merged.main, &record("since"), false).await.unwrap();
     merged.revert("main~1", Some(1)).await.unwrap();
     assert_eq!(get(&merged.main, "x").await, [1, 0, 0, 33, 0, 0, 0, 0]);
     let now = content(&merged.main).await;
@@ -103,7 +103,7 @@ async fn but_not_without_saying_which() {
         ("main", Some(0), vec!["mainline 0 is no parent".to_owned(), first.clone()]),
         ("main", Some(3), vec!["mainline 3 is no parent".to_owned(), second.clone()]),
         ("main", Some(u64::MAX), vec!["is no parent".to_owned()]),
-        ("dev", Some(1), vec!["is no merge".to_owned()]),
+        ("dev", Some(1), vec!["is not a merge".to_owned()]),
         ("dev~1", Some(1), vec!["is the first".to_owned()]),
     ] {
         let error = merged.revert(revision, mainline).await.unwrap_err();

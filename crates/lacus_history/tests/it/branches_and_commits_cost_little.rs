@@ -45,7 +45,7 @@ async fn bytes_of_a_branch(bytes: u64) -> u64 {
     let timeline = Timeline::new(home.clone(), World::real());
     let mut main = timeline.open("main", None).await.unwrap().table;
     assert_eq!(main.files().0, 10_001);
-    commit(&timeline, "main", &mut main, "large").await;
+    commit(&timeline, &mut main, "large").await;
     let before = home.counts().written_bytes();
     let dev = branch(&timeline, "dev", "main").await;
     let written = home.counts().written_bytes() - before;
@@ -67,11 +67,11 @@ async fn a_commit_of_a_small_change() {
     let timeline = Timeline::new(home.clone(), World::real());
     let mut main = Table::create(home.clone(), World::real()).await.unwrap();
     put(&mut main, "x", &[0; 64]).await;
-    commit(&timeline, "main", &mut main, "first").await;
+    commit(&timeline, &mut main, "first").await;
     for step in 0..10 {
         let before = home.counts().writes();
         write(&mut main, "x", step, 1).await;
-        commit(&timeline, "main", &mut main, "small").await;
+        commit(&timeline, &mut main, "small").await;
         let writes = home.counts().writes() - before;
         assert!(writes <= 5, "{writes} writes");
     }
@@ -93,7 +93,7 @@ async fn cost_of_a_commit(home: &Store, main: &mut Table, appends: usize) -> (u6
     }
     let new = written().await - before;
     let (reads, syncs) = (home.counts().reads(), home.counts().syncs());
-    commit(&timeline, "main", main, "rows").await;
+    commit(&timeline, main, "rows").await;
     (home.counts().reads() - reads, home.counts().syncs() - syncs, new)
 }
 
@@ -127,11 +127,11 @@ async fn a_commit_on_a_branch_syncs_its_own() {
     for value in 0..30 {
         put(&mut main, &format!("x{value}"), &[value, 0]).await;
     }
-    commit(&timeline, "main", &mut main, "many").await;
+    commit(&timeline, &mut main, "many").await;
     let mut dev = branch(&timeline, "dev", "main").await;
     put(&mut dev, "y", &[1, 2]).await;
     let (reads, syncs) = (home.counts().reads(), home.counts().syncs());
-    commit(&timeline, "dev", &mut dev, "one").await;
+    commit(&timeline, &mut dev, "one").await;
     let (reads, syncs) = (home.counts().reads() - reads, home.counts().syncs() - syncs);
     assert!(reads <= 16 && syncs <= 26, "{reads} reads, {syncs} syncs");
 }

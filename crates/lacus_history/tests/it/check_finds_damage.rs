@@ -180,7 +180,7 @@ async fn a_ref_that_lags_behind_is_moved_on() {
     main.begin().unwrap();
     put(&mut main, "x", &[3, 3]).await;
     let record = crate::datasets::record("in one");
-    dataset.timeline.commit_transaction("main", &mut main, &record, &options()).await.unwrap();
+    dataset.timeline.commit_transaction(&mut main, &record, &options()).await.unwrap();
     let path = dataset.find("_lacus/branches/main/").await;
     dataset.remove(&path).await;
     dataset.assert_repaired("branch \"main\"", "version 4 carries a commit").await;
@@ -208,7 +208,7 @@ async fn log_checkpoints_are_made_anew() {
     for _ in main.version()..22 {
         put(&mut main, "x", &[3, 3]).await;
     }
-    commit(&dataset.timeline, "main", &mut main, "later").await;
+    commit(&dataset.timeline, &mut main, "later").await;
     let path = "_delta_log/00000000000000000020.checkpoint.parquet";
     dataset.change(path, |bytes| bytes[40] ^= 1).await;
     // What is in it may be sound, and only the hint says that it is another.
@@ -244,7 +244,7 @@ async fn what_a_power_cut_left_empty_is_removed_if_it_was_never_safe() {
     let dataset = Dataset::new().await;
     let mut main = dataset.timeline.open("main", None).await.unwrap().table;
     put(&mut main, "w", &[4, 4]).await;
-    commit(&dataset.timeline, "main", &mut main, "third").await;
+    commit(&dataset.timeline, &mut main, "third").await;
     let path = dataset.find("_lacus/branches/main/").await;
     dataset.change(&path, |bytes| bytes.fill(0)).await;
     assert!(dataset.timeline.open("main", None).await.unwrap_err().to_string().contains(&path));

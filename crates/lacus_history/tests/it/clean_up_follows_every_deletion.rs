@@ -32,8 +32,8 @@ async fn open(home: &Store, name: &str) -> Table {
     fresh(home).open(name, None).await.unwrap().table
 }
 
-async fn commit(home: &Store, branch: &str, table: &mut Table, message: &str) {
-    fresh(home).commit(branch, table, &record(message), false).await.unwrap();
+async fn commit(home: &Store, table: &mut Table, message: &str) {
+    fresh(home).commit(table, &record(message), false).await.unwrap();
 }
 
 async fn create() -> (Store, Table) {
@@ -46,16 +46,16 @@ async fn fill(home: &Store, main: &mut Table) {
     put(main, "x", &[0; 8]).await.unwrap();
     add_labels(main).await.unwrap();
     append(main, &[1, 2, 3]).await.unwrap();
-    commit(home, "main", main, "some of everything").await;
+    commit(home, main, "some of everything").await;
 }
 
 /// A dataset whose first commit is at version 0, with a branch made from there.
 async fn dataset() -> Store {
     let (home, mut main) = create().await;
-    commit(&home, "main", &mut main, "nothing yet").await;
+    commit(&home, &mut main, "nothing yet").await;
     let mut zero = branch(&fresh(&home), "zero", "main").await.unwrap();
     put(&mut zero, "z", &[1, 2]).await.unwrap();
-    commit(&home, "zero", &mut zero, "on a branch from version 0").await;
+    commit(&home, &mut zero, "on a branch from version 0").await;
     fill(&home, &mut main).await;
     home
 }
@@ -111,7 +111,7 @@ impl Kind {
 async fn worked_on(home: &Store, name: &str, from: &str, value: i64) -> Table {
     let mut table = branch(&fresh(home), name, from).await.unwrap();
     put(&mut table, &format!("of {name}"), &[value; 6]).await.unwrap();
-    commit(home, name, &mut table, &format!("on {name}")).await;
+    commit(home, &mut table, &format!("on {name}")).await;
     table
 }
 
@@ -139,7 +139,7 @@ async fn perform(kind: Kind, home: &Store, n: usize) {
             let mut table = worked_on(home, &a, "main", value).await;
             worked_on(home, &b, &a, value + 1).await;
             put(&mut table, "only here", &[value, 9]).await.unwrap();
-            commit(home, &a, &mut table, "that nobody else has").await;
+            commit(home, &mut table, "that nobody else has").await;
             delete(home, &a).await;
         }
         Kind::MiddleOfThree => {
@@ -163,10 +163,11 @@ async fn perform(kind: Kind, home: &Store, n: usize) {
         Kind::RenamedBranch => {
             let mut table = worked_on(home, &a, "main", value).await;
             timeline.rename_branch(&a, &b).await.unwrap();
+            table.set_label(&b);
             for step in 0..2 {
                 table.begin().unwrap();
                 write(&mut table, &format!("of {a}"), step, 77).await.unwrap();
-                fresh(home).commit_transaction(&b, &mut table, &record("tx"), &options()).await.unwrap();
+                fresh(home).commit_transaction(&mut table, &record("tx"), &options()).await.unwrap();
             }
             timeline.rename_branch(&b, &c).await.unwrap();
             if n.is_multiple_of(2) {
@@ -181,7 +182,7 @@ async fn perform(kind: Kind, home: &Store, n: usize) {
         Kind::MergedBranch => {
             worked_on(home, &a, "main", value).await;
             write(&mut main, "x", n % 8, value).await.unwrap();
-            commit(home, "main", &mut main, "beside it").await;
+            commit(home, &mut main, "beside it").await;
             merge(&timeline, "main", &mut main, &a, &mut stop).await.unwrap();
             delete(home, &a).await;
         }
@@ -204,32 +205,32 @@ async fn perform(kind: Kind, home: &Store, n: usize) {
         }
         Kind::Tensor => {
             put(&mut main, "to be dropped", &[value; 4]).await.unwrap();
-            commit(home, "main", &mut main, "with it").await;
+            commit(home, &mut main, "with it").await;
             main.remove(&["to be dropped"], &options()).await.unwrap();
-            commit(home, "main", &mut main, "without it").await;
+            commit(home, &mut main, "without it").await;
         }
         Kind::Rows => {
             let ids = append(&mut main, &[value, value + 1, value + 2]).await.unwrap();
             relabel(&mut main, ids[2], 99).await.unwrap();
             delete_row(&mut main, ids[0]).await.unwrap();
-            commit(home, "main", &mut main, "rows come and go").await;
+            commit(home, &mut main, "rows come and go").await;
         }
         Kind::Draft => {
             put(&mut main, "x", &[value; 8]).await.unwrap();
             append(&mut main, &[value]).await.unwrap();
-            let thrown = timeline.discard("main", &mut main, Some("ada"), false, &options()).await.unwrap();
+            let thrown = timeline.discard(&mut main, Some("ada"), false, &options()).await.unwrap();
             assert_eq!(thrown, 2);
         }
         Kind::OldVersions => {
             for step in 0..3 {
                 write(&mut main, "x", step, value).await.unwrap();
             }
-            commit(home, "main", &mut main, "the last of three").await;
+            commit(home, &mut main, "the last of three").await;
             timeline.expire(Duration::ZERO, false).await.unwrap();
         }
         Kind::OldCommits => {
             write(&mut main, "x", n % 8, value).await.unwrap();
-            commit(home, "main", &mut main, "another").await;
+            commit(home, &mut main, "another").await;
             gc(home, GcOptions { retention: Some(Duration::ZERO), ..AT_ONCE }).await;
         }
     }
@@ -332,7 +333,7 @@ async fn a_branch_from_version_0_is_sound() {
     for value in 0..45 {
         write(&mut zero, "z", 0, value).await.unwrap();
     }
-    commit(&home, "zero", &mut zero, "many").await;
+    commit(&home, &mut zero, "many").await;
     assert_eq!(zero.history(None).await.unwrap().len(), 46);
     for (version, expected) in [(1, 1), (5, 3), (30, 28), (46, 44)] {
         let opened = fresh(&home).pinned("zero", At::Version(version)).await.unwrap().table;
@@ -344,7 +345,7 @@ async fn a_branch_from_version_0_is_sound() {
     let untouched = branch(&fresh(&home), "untouched", "zero~2").await.unwrap();
     assert_eq!(untouched.version(), 0);
     let mut again = open(&home, "untouched").await;
-    fresh(&home).commit("untouched", &mut again, &record("empty"), true).await.unwrap();
+    fresh(&home).commit(&mut again, &record("empty"), true).await.unwrap();
     assert_eq!(again.history(None).await.unwrap(), []);
     clean_up(&home, "another branch from version 0").await;
 }
@@ -387,6 +388,6 @@ async fn one_after_the_other() {
         }
         let mut main = open(&home, "main").await;
         write(&mut main, "x", 0, 1).await.unwrap();
-        commit(&home, "main", &mut main, "work goes on").await;
+        commit(&home, &mut main, "work goes on").await;
     }
 }

@@ -119,7 +119,7 @@ async fn commits_beyond_the_retention_lose_their_data() {
     let mut ids = Vec::new();
     for value in 1..=5 {
         put(&mut main, "x", &[value, 0]).await;
-        ids.push(commit(&timeline, "main", &mut main, &format!("number {value}")).await.id);
+        ids.push(commit(&timeline, &mut main, &format!("number {value}")).await.id);
         if value == 2 {
             branch(&timeline, "dev", "main").await;
         }
@@ -127,7 +127,7 @@ async fn commits_beyond_the_retention_lose_their_data() {
     timeline.create_tag("third", ids[2], None, String::new()).await.unwrap();
     let mut dev = timeline.open("dev", None).await.unwrap().table;
     put(&mut dev, "y", &[1, 2]).await;
-    commit(&timeline, "dev", &mut dev, "on dev").await;
+    commit(&timeline, &mut dev, "on dev").await;
 
     let now = after(&home, DAY);
     let keep = GcOptions { grace: Duration::ZERO, retention: Some(2 * DAY), ..GC };
@@ -157,7 +157,6 @@ async fn commits_beyond_the_retention_lose_their_data() {
     let mut main = now.open("main", None).await.unwrap().table;
     let merged = record("merged");
     now.merge(
-        "main",
         &mut main,
         (id, &theirs),
         &merged,
@@ -251,7 +250,7 @@ async fn writers_lose_nothing_while_it_runs() {
                             table.abandon().await;
                         }
                         _ => {
-                            commit(&timeline, &name, &mut table, "step").await;
+                            commit(&timeline, &mut table, "step").await;
                             let passing = format!("{name}-{step}");
                             let mut brief = branch(&timeline, &passing, &name).await;
                             put(&mut brief, "brief", &[step]).await;

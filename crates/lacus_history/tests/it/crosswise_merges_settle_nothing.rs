@@ -32,7 +32,7 @@ async fn both() -> Both {
     put(&mut main, "x", &[0; 8]).await.unwrap();
     add_labels(&mut main).await.unwrap();
     let ids = append(&mut main, &[0; 8]).await.unwrap();
-    timeline.commit("main", &mut main, &record("base"), false).await.unwrap();
+    timeline.commit(&mut main, &record("base"), false).await.unwrap();
     let other = branch(&timeline, "other", "main").await.unwrap();
     Both { timeline, main, other, ids }
 }
@@ -40,8 +40,8 @@ async fn both() -> Both {
 impl Both {
     async fn commit(&mut self, message: &str) -> [String; 2] {
         let record = record(message);
-        let a = self.timeline.commit("main", &mut self.main, &record, true).await.unwrap();
-        let b = self.timeline.commit("other", &mut self.other, &record, true).await.unwrap();
+        let a = self.timeline.commit(&mut self.main, &record, true).await.unwrap();
+        let b = self.timeline.commit(&mut self.other, &record, true).await.unwrap();
         [a.id.to_string(), b.id.to_string()]
     }
 

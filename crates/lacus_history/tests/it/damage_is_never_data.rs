@@ -161,7 +161,7 @@ async fn build(home: &Store) {
     change(&mut main, RowChange { op: "APPEND", append: ids.clone(), writes, headers, ..Default::default() })
         .await;
     main.set_metadata(None, serde_json::json!({"dataset": 1}), &options()).await.unwrap();
-    let first = commit(&timeline, "main", &mut main, "first").await;
+    let first = commit(&timeline, &mut main, "first").await;
     timeline.create_tag("v1", first.id, None, "the first".into()).await.unwrap();
     let patch = tensor(DType::U8, &[200_000], || dice.roll() as u8);
     main.write_region("large", &[Index::At(2)], patch.as_ref(), &options()).await.unwrap();
@@ -175,14 +175,14 @@ async fn build(home: &Store) {
         let next = tensor(DType::U8, &[4], || dice.roll() as u8);
         put(&mut main, "often", &next, "FTSF", Some(vec![4])).await;
     }
-    commit(&timeline, "main", &mut main, "second").await;
+    commit(&timeline, &mut main, "second").await;
     let mut dev = branch(&timeline, "dev", "main").await;
     let patch = tensor(DType::U8, &[8], || 9);
     dev.write_region("small", &[Index::At(3)], patch.as_ref(), &options()).await.unwrap();
     let more: Vec<u64> = dev.reserve_ids(3).await.unwrap().collect();
     let writes = vec![ints("label", &more, |id| id as i64)];
     change(&mut dev, RowChange { op: "APPEND", append: more, writes, ..Default::default() }).await;
-    commit(&timeline, "dev", &mut dev, "on dev").await;
+    commit(&timeline, &mut dev, "on dev").await;
     timeline.expire(Duration::ZERO, false).await.unwrap();
 }
 

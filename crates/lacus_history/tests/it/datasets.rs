@@ -72,8 +72,8 @@ pub(crate) async fn get(table: &Table, name: &str) -> Vec<i64> {
     tensor.bytes().chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
-pub(crate) async fn commit(timeline: &Timeline, branch: &str, table: &mut Table, message: &str) -> Recorded {
-    timeline.commit(branch, table, &record(message), false).await.unwrap()
+pub(crate) async fn commit(timeline: &Timeline, table: &mut Table, message: &str) -> Recorded {
+    timeline.commit(table, &record(message), false).await.unwrap()
 }
 
 pub(crate) async fn branch(timeline: &Timeline, name: &str, from: &str) -> Table {
@@ -103,18 +103,18 @@ pub(crate) async fn small(home: &Store) -> Timeline {
     let timeline = Timeline::new(home.clone(), World::real());
     let mut main = Table::create(home.clone(), World::real()).await.unwrap();
     put(&mut main, "x", &[1, 1]).await;
-    let first = commit(&timeline, "main", &mut main, "first").await;
+    let first = commit(&timeline, &mut main, "first").await;
     timeline.create_tag("v1", first.id, None, String::new()).await.unwrap();
     put(&mut main, "x", &[2, 2]).await;
     put(&mut main, "x", &[3, 3]).await;
-    commit(&timeline, "main", &mut main, "second").await;
+    commit(&timeline, &mut main, "second").await;
     let mut dev = branch(&timeline, "dev", "v1").await;
     put(&mut dev, "y", &[5, 5]).await;
-    commit(&timeline, "dev", &mut dev, "on dev").await;
+    commit(&timeline, &mut dev, "on dev").await;
     put(&mut dev, "z", &[6, 6]).await;
     let mut dead = branch(&timeline, "dead", "v1").await;
     put(&mut dead, "w", &[7, 7]).await;
-    commit(&timeline, "dead", &mut dead, "on dead").await;
+    commit(&timeline, &mut dead, "on dead").await;
     timeline.delete_branch("dead", true).await.unwrap();
     home.put_new("data/killed.parquet", "half".into()).await.unwrap();
     home.put_new("_branches/dev/data/killed.parquet", "half".into()).await.unwrap();

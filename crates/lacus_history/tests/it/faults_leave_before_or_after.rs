@@ -54,16 +54,16 @@ async fn prepared(op: Op) -> InMemory {
     put(&mut main, "x", &[0; 6]).await.unwrap();
     add_labels(&mut main).await.unwrap();
     let ids = append(&mut main, &[10, 11, 12, 13]).await.unwrap();
-    timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
+    timeline.commit(&mut main, &record("first"), false).await.unwrap();
     branch(&timeline, "behind", "main").await.unwrap();
     let mut dev = branch(&timeline, "dev", "main").await.unwrap();
     write(&mut dev, "x", 0, 1).await.unwrap();
     relabel(&mut dev, ids[0], 100).await.unwrap();
     append(&mut dev, &[20, 21]).await.unwrap();
-    timeline.commit("dev", &mut dev, &record("on dev"), false).await.unwrap();
+    timeline.commit(&mut dev, &record("on dev"), false).await.unwrap();
     write(&mut main, "x", 5, 5).await.unwrap();
     delete_row(&mut main, ids[3]).await.unwrap();
-    timeline.commit("main", &mut main, &record("on main"), false).await.unwrap();
+    timeline.commit(&mut main, &record("on main"), false).await.unwrap();
     if matches!(op, Op::Commit | Op::Discard) {
         relabel(&mut main, ids[1], 111).await.unwrap();
         put(&mut main, "y", &[1, 2]).await.unwrap();
@@ -74,13 +74,13 @@ async fn prepared(op: Op) -> InMemory {
 async fn run(op: Op, timeline: &Timeline) -> Result<(), HistoryError> {
     let mut main = timeline.open("main", None).await?.table;
     match op {
-        Op::Commit => timeline.commit("main", &mut main, &record("done"), false).await.map(drop),
+        Op::Commit => timeline.commit(&mut main, &record("done"), false).await.map(drop),
         Op::Transaction => {
             main.begin()?;
             put(&mut main, "z", &[7, 8]).await?;
             write(&mut main, "x", 2, 9).await?;
             append(&mut main, &[30]).await?;
-            timeline.commit_transaction("main", &mut main, &record("done"), &options()).await.map(drop)
+            timeline.commit_transaction(&mut main, &record("done"), &options()).await.map(drop)
         }
         Op::CreateBranch => branch(timeline, "new", "main").await.map(drop),
         Op::DeleteBranch => timeline.delete_branch("behind", false).await,
@@ -96,21 +96,18 @@ async fn run(op: Op, timeline: &Timeline) -> Result<(), HistoryError> {
         Op::CherryPick => {
             let (id, commit) = timeline.resolve_commit("main", "dev").await?;
             let record = record("picked");
-            timeline
-                .cherry_pick("main", &mut main, (id, &commit), &record, &mut stop, &options())
-                .await
-                .map(drop)
+            timeline.cherry_pick(&mut main, (id, &commit), &record, &mut stop, &options()).await.map(drop)
         }
         Op::Revert => {
             let (id, commit) = timeline.resolve_commit("main", "main").await?;
             let record = record("undone");
-            timeline.revert("main", &mut main, (id, &commit), &record, &mut stop, &options()).await.map(drop)
+            timeline.revert(&mut main, (id, &commit), &record, &mut stop, &options()).await.map(drop)
         }
         Op::Restore => {
             let state = timeline.open("main", Some("main~1")).await?.table;
-            timeline.restore("main", &mut main, &state, &options()).await.map(drop)
+            timeline.restore(&mut main, &state, &options()).await.map(drop)
         }
-        Op::Discard => timeline.discard("main", &mut main, Some("ada"), false, &options()).await.map(drop),
+        Op::Discard => timeline.discard(&mut main, Some("ada"), false, &options()).await.map(drop),
         Op::Publish => timeline.publish("dev", &options()).await.map(drop),
     }
 }
@@ -168,7 +165,7 @@ async fn check(op: Op, faults: impl Fn(u64) -> Faults) {
         let mut main = fresh.open("main", None).await.unwrap().table;
         assert_eq!(main.directory(), "");
         write(&mut main, "x", 3, 33).await.unwrap();
-        fresh.commit("main", &mut main, &record("after the fault"), false).await.unwrap();
+        fresh.commit(&mut main, &record("after the fault"), false).await.unwrap();
         assert_eq!(get(&fresh.table("", At::Tip).await.unwrap(), "x").await[3], 33);
         if !reached {
             return;

@@ -126,7 +126,7 @@ impl Run {
         add_labels(&mut main).await.unwrap();
         put(&mut main, "a0", &[0; LENGTH]).await.unwrap();
         let timeline = Timeline::new(store, world);
-        let first = timeline.commit("main", &mut main, &record("first"), false).await.unwrap();
+        let first = timeline.commit(&mut main, &record("first"), false).await.unwrap();
         let now = content(&main).await;
         let mut model = Model::default();
         model.commits.insert(first.id, (now.clone(), Vec::new()));
@@ -241,7 +241,7 @@ impl Run {
     }
 
     async fn commit(&mut self, writer: &mut Writer) {
-        let result = self.timeline.commit(&writer.branch, &mut writer.table, &record("work"), false).await;
+        let result = self.timeline.commit(&mut writer.table, &record("work"), false).await;
         let line = self.model.branches.get_mut(&writer.branch).unwrap();
         match result {
             Ok(done) => {
@@ -295,7 +295,7 @@ impl Run {
         let (Some(our_head), Some(their_head)) = (ours.head, theirs.head) else { return };
         if ours.draft {
             let error = result.unwrap_err();
-            assert!(matches!(error, HistoryError::Refused { .. }), "{error}");
+            assert!(matches!(error, HistoryError::Draft { .. }), "{error}");
             return;
         }
         let (our_past, their_past) = (self.model.ancestors(our_head), self.model.ancestors(their_head));
@@ -342,12 +342,11 @@ impl Run {
         let commit = self.timeline.commits().read(&id).await.unwrap();
         let (timeline, record) = (&self.timeline, record("undone"));
         let mut stop = |_: &_| Choice::Stop;
-        let result = timeline
-            .revert(&writer.branch, &mut writer.table, (id, &commit), &record, &mut stop, &options())
-            .await;
+        let result = timeline.revert(&mut writer.table, (id, &commit), &record, &mut stop, &options()).await;
         trace(|| format!("  revert {id} of {parents:?}: {result:?}"));
         if line.draft || parents.len() != 1 {
-            assert!(matches!(result.unwrap_err(), HistoryError::Refused { .. }));
+            let error = result.unwrap_err();
+            assert!(matches!(error, HistoryError::Draft { .. } | HistoryError::Refused { .. }), "{error}");
             return;
         }
         let (mut expected, conflict) =
@@ -389,7 +388,7 @@ impl Run {
         }
         let done = self
             .timeline
-            .commit_transaction(&writer.branch, &mut writer.table, &record("together"), &options())
+            .commit_transaction(&mut writer.table, &record("together"), &options())
             .await
             .unwrap();
         assert_eq!(done.is_some(), wrote);
@@ -404,9 +403,7 @@ impl Run {
         let line = self.model.branches[&writer.branch].clone();
         if line.draft {
             let (timeline, table) = (&self.timeline, &mut writer.table);
-            assert!(
-                timeline.discard(&writer.branch, table, Some("ada"), false, &options()).await.unwrap() > 0
-            );
+            assert!(timeline.discard(table, Some("ada"), false, &options()).await.unwrap() > 0);
             let now = self.model.commits[&line.head.unwrap()].0.clone();
             *self.line(&writer.branch) = Line { now, head: line.head, draft: false };
             return;
@@ -416,7 +413,7 @@ impl Run {
             return;
         };
         let state = self.timeline.open(&writer.branch, Some(&id.to_string())).await.unwrap().table;
-        self.timeline.restore(&writer.branch, &mut writer.table, &state, &options()).await.unwrap();
+        self.timeline.restore(&mut writer.table, &state, &options()).await.unwrap();
         let now = self.model.commits[&id].0.clone();
         *self.line(&writer.branch) = Line { now, head: line.head, draft: true };
     }
@@ -441,7 +438,7 @@ impl Run {
 }
 
 /// Tells whoever looks for the cause of a failure.
-#[allow(clippy::print_stderr)]
+#[expect(clippy::print_stderr, reason = "a failing test tells its story")]
 fn tell(text: &str) {
     eprintln!("{text}");
 }

@@ -19,12 +19,12 @@ async fn made() -> (Timeline, Table) {
     put(&mut main, "b", &[2, 2, 2, 2]).await.unwrap();
     add_labels(&mut main).await.unwrap();
     append(&mut main, &[5, 6, 7]).await.unwrap();
-    timeline.commit("main", &mut main, &record("base"), false).await.unwrap();
+    timeline.commit(&mut main, &record("base"), false).await.unwrap();
     (timeline, main)
 }
 
-async fn commit(timeline: &Timeline, branch: &str, table: &mut Table) {
-    timeline.commit(branch, table, &record("changed"), false).await.unwrap();
+async fn commit(timeline: &Timeline, table: &mut Table) {
+    timeline.commit(table, &record("changed"), false).await.unwrap();
 }
 
 async fn rename(table: &mut Table, names: &[(&str, &str)]) {
@@ -66,10 +66,10 @@ async fn a_tensor_stays_who_it_is() {
     put(&mut main, "b", &[0, 0]).await.unwrap();
     assert_eq!(renames(&timeline).await, ["+b", "label -> class", "a -> d", "b -> kept"]);
     // Restored, it is the first one again.
-    commit(&timeline, "main", &mut main).await;
+    commit(&timeline, &mut main).await;
     let first = timeline.resolve_commit("main", "main~1").await.unwrap();
     let state = timeline.state(&first.0, &first.1).await.unwrap();
-    timeline.restore("main", &mut main, &state, &options()).await.unwrap();
+    timeline.restore(&mut main, &state, &options()).await.unwrap();
     assert_eq!(renames(&timeline).await, Vec::<String>::new());
 }
 
@@ -87,8 +87,8 @@ async fn changes_of_the_other_side_come_under_the_new_name() {
         write(writing, "a", 2, 8).await.unwrap();
         relabel(writing, rows.id(1).unwrap(), 60).await.unwrap();
         append(writing, &[9]).await.unwrap();
-        commit(&timeline, "main", &mut main).await;
-        commit(&timeline, "other", &mut other).await;
+        commit(&timeline, &mut main).await;
+        commit(&timeline, &mut other).await;
         merge(&timeline, "main", &mut main, "other", &mut stop).await.unwrap();
         assert_eq!(main.names(), ["b", "c", "class"]);
         assert_eq!(get(&main, "c").await, [1, 1, 8, 1]);
@@ -104,15 +104,15 @@ async fn names_are_swapped() {
     rename(&mut other, &[("a", "b"), ("b", "a")]).await;
     write(&mut main, "a", 0, 10).await.unwrap();
     write(&mut main, "b", 0, 20).await.unwrap();
-    commit(&timeline, "main", &mut main).await;
-    commit(&timeline, "other", &mut other).await;
+    commit(&timeline, &mut main).await;
+    commit(&timeline, &mut other).await;
     merge(&timeline, "main", &mut main, "other", &mut stop).await.unwrap();
     assert_eq!(get(&main, "a").await, [20, 2, 2, 2]);
     assert_eq!(get(&main, "b").await, [10, 1, 1, 1]);
     assert_eq!(renames(&timeline).await, ["b -> a", "a -> b"]);
     // And back.
     rename(&mut other, &[("a", "b"), ("b", "a")]).await;
-    commit(&timeline, "other", &mut other).await;
+    commit(&timeline, &mut other).await;
     merge(&timeline, "main", &mut main, "other", &mut stop).await.unwrap();
     assert_eq!(get(&main, "a").await, [10, 1, 1, 1]);
     assert_eq!(content(&main).await.rows.len(), 3);
@@ -137,8 +137,8 @@ async fn check(
                 put(table, name, &[value]).await.unwrap();
             }
         }
-        commit(&timeline, "main", &mut main).await;
-        commit(&timeline, "other", &mut other).await;
+        commit(&timeline, &mut main).await;
+        commit(&timeline, &mut other).await;
         match merge(&timeline, "main", &mut main, "other", &mut stop).await {
             Err(HistoryError::Conflicts { conflicts, .. }) => {
                 let found: Vec<String> = conflicts.iter().map(Conflict::to_string).collect();

@@ -141,5 +141,5 @@ pub(crate) async fn merge(
 ) -> Result<Combined, HistoryError> {
     let (id, commit) = timeline.resolve_commit(into, theirs).await?;
     let record = record(&merge_message(theirs, into));
-    timeline.merge(into, table, (id, &commit), &record, FastForward::Allowed, decide, &options()).await
+    timeline.merge(table, (id, &commit), &record, FastForward::Allowed, decide, &options()).await
 }

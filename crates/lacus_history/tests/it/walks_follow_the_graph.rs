@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lacus_history::{CommitId, Commits, ahead_behind, ancestors, commit_path, is_ancestor, log, merge_base};
+use lacus_io::Memory;
 use lacus_simulation::Dice;
 use lacus_tensor::ErrorKind;
 
@@ -92,7 +93,8 @@ async fn what_is_missing_or_damaged_is_named() {
     let store = memory();
     let ids = history(&Commits::new(store.clone()), CROSSWISE).await;
     store.remove(vec![commit_path(&ids["a"])]).await.unwrap();
-    let commits = Commits::new(store.clone());
+    // Another process, which has not read it before.
+    let commits = Commits::new(store.within(&Memory::new(1 << 20)));
     let error = log(&commits, &[ids["e"]], 100).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let text = error.to_string();
@@ -111,7 +113,7 @@ async fn long_histories_are_read_many_at_once() {
     for n in 0..500 {
         parents = vec![commits.write(&commit(&n.to_string(), n + 1, parents)).await.unwrap()];
     }
-    let fresh = Commits::new(store);
+    let fresh = Commits::new(store.within(&Memory::new(1 << 20)));
     let found = ancestors(&fresh, &parents).await.unwrap();
     assert_eq!(found.len(), 500);
     assert_eq!(found[0].1.message, "499");

@@ -1,9 +1,10 @@
 //! Where a tensor came from: walks the lineage that commits carry.
 
+use lacus_io::boxed;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::commit::{Commit, Lineage};
+use crate::commits::{Commit, Lineage};
 use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::timeline::Timeline;
@@ -30,6 +31,7 @@ const MOST: usize = 100_000;
 impl Timeline {
     /// The commits that changed a tensor, newest first; where one says how the tensor was made, those of its inputs follow,
     /// one step deeper. Inputs of other datasets are named in the lineage and not followed.
+    #[boxed]
     pub async fn lineage(&self, from: CommitId, tensor: &str) -> Result<Vec<Step>, HistoryError> {
         let mut found = Vec::new();
         let mut seen = HashSet::new();

@@ -1,30 +1,14 @@
-//! Looks at history: what is in the draft, what a commit did, what differs between two states.
+//! What differs between two states, and what a commit changed.
 
-use std::sync::Arc;
+use lacus_io::boxed;
+use lacus_table::{At, Difference, Table};
 
-use lacus_table::{At, Difference, HistoryEntry, Table};
-
-use crate::commit::Commit;
+use crate::commits::Commit;
 use crate::error::HistoryError;
 use crate::id::CommitId;
 use crate::revision::Resolved;
 use crate::timeline::Timeline;
 use crate::walk::{Found, log};
-
-/// Where a branch stands and what is in its draft.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// The branch.
-    pub branch: String,
-    /// Its newest commit.
-    pub head: Option<(CommitId, Arc<Commit>)>,
-    /// Its newest version.
-    pub version: u64,
-    /// Versions that are in no commit yet, newest first.
-    pub draft: Vec<HistoryEntry>,
-    /// What they changed.
-    pub difference: Difference,
-}
 
 /// Two states and what differs between them. The tables are for reading values, old and new.
 #[derive(Debug)]
@@ -49,38 +33,24 @@ pub enum State {
 }
 
 impl Timeline {
-    /// Where a branch stands.
-    pub async fn status(&self, branch: &str) -> Result<Status, HistoryError> {
-        let tip = self.tip(branch).await?;
-        let difference = match tip.draft.is_empty() {
-            true => Difference::default(),
-            false => {
-                self.before_draft(&tip.table, tip.head.map(|_| tip.version))
-                    .await?
-                    .compare(&tip.table)
-                    .await?
-            }
-        };
-        let head = match tip.head {
-            Some(id) => Some((id, self.commits().read_for(&id, || format!("branch {branch:?}")).await?)),
-            None => None,
-        };
-        let (branch, version) = (branch.to_owned(), tip.table.version());
-        Ok(Status { branch, head, version, draft: tip.draft, difference })
-    }
-
     /// The state that a draft began with: the newest commit's, or an empty dataset.
-    async fn before_draft(&self, table: &Table, version: Option<u64>) -> Result<Table, HistoryError> {
+    pub(crate) async fn before_draft(
+        &self,
+        table: &Table,
+        version: Option<u64>,
+    ) -> Result<Table, HistoryError> {
         let version = version.unwrap_or_else(|| table.first_version());
         self.table(table.directory(), At::Version(version)).await
     }
 
     /// The commits that a revision comes from, newest first.
+    #[boxed]
     pub async fn log(&self, from: &[CommitId], limit: usize) -> Result<Vec<Found>, HistoryError> {
         log(self.commits(), from, limit).await
     }
 
     /// What differs between two states of the dataset.
+    #[boxed]
     pub async fn diff(&self, branch: &str, before: &State, after: &State) -> Result<Compared, HistoryError> {
         let before = self.state_of(branch, before).await?;
         let after = self.state_of(branch, after).await?;
@@ -89,6 +59,7 @@ impl Timeline {
     }
 
     /// What a commit changed: from its first parent, or from nothing.
+    #[boxed]
     pub async fn changes_of(&self, id: &CommitId, commit: &Commit) -> Result<Compared, HistoryError> {
         let after = self.state(id, commit).await?;
         let before = match commit.parents.first() {
@@ -103,6 +74,7 @@ impl Timeline {
     }
 
     /// Opens a state, for reading only.
+    #[boxed]
     pub async fn state_of(&self, branch: &str, state: &State) -> Result<Table, HistoryError> {
         match state {
             State::Newest => {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use lacus_io::{Store, blocking};
+use lacus_io::Store;
 use lacus_table::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
 use serde::{Deserialize, Serialize};
 
@@ -151,9 +151,7 @@ pub(crate) async fn put(store: &Store, directory: &str, mark: &Mark) -> Result<(
         let own = path(directory, number);
         match store.put_new(&own, bytes.clone()).await {
             Ok(()) => {
-                if let Some(local) = store.local() {
-                    blocking(|| local.sync(&[own]))?;
-                }
+                store.make_durable(&[own])?;
                 return Ok(());
             }
             // Somebody else marked as well; both count.
