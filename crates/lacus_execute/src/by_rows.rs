@@ -22,6 +22,7 @@ use lacus_layout::Value as StoredValue;
 use lacus_table::{Put, Read};
 use lacus_tensor::kernels::csr::{Csr, Value};
 use lacus_tensor::{DType, Element, Index, Shape, SparseTensor, bytes_of};
+use lacus_threads::Team;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -162,7 +163,7 @@ pub(crate) struct ByRows<'a, 'i> {
     /// Bytes that are allowed in all, and that other results take of them.
     pub(crate) budget: u64,
     pub(crate) taken: u64,
-    pub(crate) workers: usize,
+    pub(crate) team: Team<'a>,
     pub(crate) cancel: Option<&'a AtomicBool>,
 }
 
@@ -213,7 +214,7 @@ impl ByRows<'_, '_> {
             let what = format!("the product {name:?} with {nnz} nonzeros{}", way.told());
             return Err(ExecuteError::Budget { what, needed, budget: self.budget });
         }
-        let (workers, panels) = way.cut(dtype, &counts, (self.budget - fixed, line), self.workers);
+        let (team, panels) = way.cut(dtype, &counts, (self.budget - fixed, line), self.team);
         drop(counts);
         report.operations += 2.0 * terms as f64;
         report.peak_bytes = report.peak_bytes.max(needed);
@@ -221,7 +222,7 @@ impl ByRows<'_, '_> {
         report.done += panels.len() as u64;
         let product = Product { a, b, panels, cancel: self.cancel, dtype, shape };
         let (Some(target), Some(store)) = (target, store) else {
-            return Ok(Some(Made::Sparse(whole(&product, workers)?)));
+            return Ok(Some(Made::Sparse(whole(&product, team)?)));
         };
         let Store { table, options, .. } = store;
         report.written_bytes += nnz * (16 + size_of::<T>() as u64);
@@ -229,10 +230,10 @@ impl ByRows<'_, '_> {
         let Target { name, wish, metadata } = target;
         if way == Way::Rows {
             let stored_as = (&name[..], wish.optimize, metadata);
-            store_rows(&product, (table, options), stored_as, runtime, workers)?;
+            store_rows(&product, (table, options), stored_as, runtime, team)?;
             return Ok(None);
         }
-        let made = whole(&product, workers)?;
+        let made = whole(&product, team)?;
         drop(product);
         let put = Put { name, value: StoredValue::Sparse(&made), wish, metadata };
         runtime.block_on(table.put(vec![put], options)).map_err(stored)?;
@@ -293,13 +294,13 @@ impl ByRows<'_, '_> {
 
     /// Nonzeros of every row of the product.
     fn count<T: Value>(&self, a: &Csr<T>, b: &Csr<T>) -> Result<Vec<u32>, ExecuteError> {
-        let parts: Vec<Range<usize>> = a.even_rows(4 * self.workers.max(1));
+        let parts: Vec<Range<usize>> = a.even_rows(4 * self.team.threads());
         let mut all = Vec::with_capacity(a.rows());
         let count = |at: usize| {
             self.check_cancel()?;
             Ok(a.count_product(parts[at].clone(), b))
         };
-        in_order(self.workers, parts.len(), count, |_, counts| {
+        in_order(self.team, parts.len(), count, |_, counts| {
             all.extend(counts);
             Ok(())
         })?;

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! ready units ─first→ grant memory ─→ bring inputs ─→ kernel ─→ tile is there, followers are ready
-//!                        │                  └ loads come ahead of time by threads of their own
+//!                        │                  └ loads come ahead of time, on threads of the pool that waits
 //!                        └ Σ of what running units need stays within the budget: each can always go on
 //! ```
+//!
+//! Workers are the calling thread and those of the pool that are free. One is enough: a worker waits only for a unit or a
+//! tile that another one is at work on, and without readers ahead it reads what it needs itself.
 
 mod job;
 
@@ -22,6 +25,7 @@ use job::Job;
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{Known, ProgramPlan, TaskGraph, TaskId, TaskKind};
 use lacus_tensor::DType;
+use lacus_threads::{Pool, Team};
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -29,6 +33,9 @@ use std::time::{Duration, Instant};
 
 /// How often the caller hears of progress, and is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Threads that read ahead, at most: they wait for a store or a disk most of the time.
+const READERS: usize = 4;
 
 /// Units ahead of those at work whose inputs are read before their turn.
 const AHEAD: u32 = 8;
@@ -71,7 +78,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) plan: &'a ProgramPlan,
     pub(crate) loads: &'a dyn Loads,
     pub(crate) results: &'a dyn Results,
-    pub(crate) workers: usize,
+    team: Team<'a>,
     pub(crate) forbid_nan: bool,
     pub(crate) counts_moves: bool,
     /// Integers divided by zero are zero, and no error.
@@ -87,8 +94,6 @@ pub(crate) struct Engine<'a> {
     state: Mutex<State>,
     /// Something has come, gone or been done.
     wake: Condvar,
-    /// All units are done, or nothing more is to be.
-    ended: Condvar,
     began: Instant,
 }
 
@@ -100,8 +105,9 @@ struct State {
     wants_room: u32,
     /// Tiles that are being read before their turn.
     ahead: u32,
-    /// When progress was told.
-    told: Option<Instant>,
+    /// When progress was last reported, and whether somebody is reporting it now.
+    told: Instant,
+    is_telling: bool,
     /// Copies of tiles on other sites than their own: by tile and site.
     copies: HashSet<(u64, u32)>,
     part: Part,
@@ -137,12 +143,11 @@ pub(crate) fn tile_bytes(plan: &ProgramPlan, sparse: &Densities, value: Slot, ti
 }
 
 impl<'a> Engine<'a> {
-    #[allow(clippy::too_many_arguments)] // All that a run is made of.
     pub(crate) fn new(
         plan: &'a ProgramPlan,
         loads: &'a dyn Loads,
         results: &'a dyn Results,
-        workers: usize,
+        team: Team<'a>,
         budget: u64,
         spill: Spill,
         sparse: Densities,
@@ -158,7 +163,7 @@ impl<'a> Engine<'a> {
             plan,
             loads,
             results,
-            workers: workers.max(1),
+            team,
             forbid_nan: false,
             counts_moves: false,
             zero_by_zero: false,
@@ -171,16 +176,16 @@ impl<'a> Engine<'a> {
             spill,
             state: Mutex::new(State {
                 memory: Memory::new(budget),
-                report: Report { budget_bytes: budget, workers, ..Report::default() },
+                report: Report { budget_bytes: budget, workers: team.threads(), ..Report::default() },
                 waiting: 0,
                 wants_room: 0,
                 ahead: 0,
-                told: Some(Instant::now()),
+                told: Instant::now(),
+                is_telling: false,
                 copies: HashSet::new(),
                 part: Part::default(),
             }),
             wake: Condvar::new(),
-            ended: Condvar::new(),
             began: Instant::now(),
         }
     }
@@ -224,17 +229,39 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Tells who watches, if it is time.
+    /// Reports progress to who watches, if it is time and no other worker is at it.
     fn tell(&self) {
         let Some(watch) = self.watch else { return };
         let mut state = self.lock();
-        if state.told.is_some_and(|told| told.elapsed() < TICK) {
+        if state.is_telling || state.told.elapsed() < TICK {
             return;
         }
-        state.told = Some(Instant::now());
+        state.is_telling = true;
         let report = self.report_of(&state);
         drop(state);
         watch(&report);
+        let mut state = self.lock();
+        (state.told, state.is_telling) = (Instant::now(), false);
+    }
+
+    /// Waits until something has changed, but no longer than a tick: then progress is reported, and the caller's wish to stop
+    /// is heard.
+    fn pause<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let (mut state, waited) = self.wake.wait_timeout(state, TICK).unwrap_or_else(|e| e.into_inner());
+        if !waited.timed_out() {
+            return state;
+        }
+        if self.is_cancelled() {
+            state.part.error.get_or_insert(ExecuteError::Cancelled);
+            self.wake.notify_all();
+        }
+        drop(state);
+        self.tell();
+        self.lock()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
     pub(crate) fn count_round(&self) {
@@ -345,24 +372,19 @@ impl<'a> Engine<'a> {
             };
         }
         let (reads_ahead, waits) = self.reads_ahead(graph);
-        let workers = self.workers.min(units.all.len());
+        let team = self.team.at_most(units.all.len());
         // Threads would cost more than there is to do beside the largest unit.
         let (operations, largest) = job.operations();
         let is_little = units.all.len() <= FEW_UNITS && operations - largest < LITTLE_WORK;
-        if !reads_ahead && workers <= 1 || !waits && is_little {
+        if !reads_ahead && team.threads() == 1 || !waits && is_little {
             job.is_alone = true;
             job.work();
         } else {
-            std::thread::scope(|scope| {
-                for _ in 0..workers {
-                    scope.spawn(|| job.work());
-                }
-                if reads_ahead {
-                    for _ in 0..self.workers.min(4) {
-                        scope.spawn(|| job.read_ahead());
-                    }
-                }
-                job.watch();
+            let readers = if reads_ahead { self.team.threads().min(READERS) } else { 0 };
+            let caller = std::thread::current().id();
+            Pool::for_waiting().team(1 + readers).run(&|| match std::thread::current().id() == caller {
+                true => team.run(&|| job.work()),
+                false => job.read_ahead(),
             });
         }
         let mut state = self.lock();
@@ -498,7 +520,7 @@ impl<'a> Engine<'a> {
         if state.wants_room > 0 && state.ahead == 0 && state.waiting >= state.part.running {
             self.wake.notify_all();
         }
-        let mut state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+        let mut state = self.pause(state);
         state.waiting -= 1;
         state
     }

@@ -45,7 +45,7 @@ pub enum ExecuteError {
     },
 
     /// A result that is not a number, where those are forbidden.
-    #[error("{value:?}: NaN at {at:?} (tile {tile:?}), which the program is run to refuse")]
+    #[error("{value:?}: NaN at {at:?}, tile {tile:?} (forbid_nan is set)")]
     NotANumber {
         /// The name of the value.
         value: String,

@@ -5,7 +5,7 @@ use crate::error::{ExecuteError, human};
 use crate::form::{Manner, ProductForm, manner};
 use crate::fuse::Fusing;
 use crate::input::Input;
-use crate::limits::{default_memory_bytes, default_workers};
+use crate::limits::default_memory_bytes;
 use crate::output::{bytes_of, kept_in_memory};
 use crate::run::{RunOptions, plan_for, plan_run, pooled, sparse_values};
 use crate::sparsity::Densities;
@@ -117,7 +117,7 @@ impl Explained<'_> {
     fn write(&mut self, options: &RunOptions) -> std::fmt::Result {
         let (plan, network) = (self.plan, &self.plan.network);
         let (inputs, budget, results) = (self.inputs, self.budget, self.results);
-        let workers = options.workers.unwrap_or_else(default_workers).max(1);
+        let workers = options.team().threads();
         let mut text = String::new();
         writeln!(
             text,

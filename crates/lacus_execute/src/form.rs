@@ -24,7 +24,6 @@ use fold::Number;
 
 use crate::error::ExecuteError;
 use crate::region::{Located, Numbers, Region, Walk, locate};
-use crate::sparsity::Densities;
 use crate::tile::Tile;
 use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::{ReduceOp, Slot};
@@ -32,8 +31,13 @@ use lacus_algebra::{Known, Network, Operator, ProgramPlan, Tiles};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
 use lacus_tensor::kernels::reduce::fold_rows;
+use lacus_threads::Team;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The share of elements that are stored, of values that can stay sparse.
+pub(crate) type Densities = HashMap<Slot, f64>;
 
 /// An operator, ready to run on tiles.
 pub(crate) struct Form {
@@ -65,7 +69,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) tiles: &'a [NamedTile],
     pub(crate) scratch: &'a mut Scratch,
     /// Threads that it may use: more than one when no other unit runs.
-    pub(crate) threads: usize,
+    pub(crate) team: Team<'a>,
     /// Set when an integer is divided by zero, where that is no error.
     pub(crate) by_zero: Option<&'a AtomicBool>,
 }

@@ -1,14 +1,15 @@
 //! Numbered work on several threads, of which what comes is taken in order.
 
 use crate::error::{ExecuteError, panicked};
+use lacus_threads::Team;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// Does `work` for all numbers below `count` on up to `threads` threads, and calls `take` with what comes of each, in order.
+/// Does `work` for all numbers below `count` on the threads of a team, and calls `take` with what comes of each, in order.
 /// No thread has more than one result that is not taken yet. The first error ends it.
 pub(crate) fn in_order<T: Send>(
-    threads: usize,
+    team: Team<'_>,
     count: usize,
     work: impl Fn(usize) -> Result<T, ExecuteError> + Sync,
     take: impl FnMut(usize, T) -> Result<(), ExecuteError> + Send,
@@ -47,12 +48,8 @@ pub(crate) fn in_order<T: Send>(
             moved.notify_all();
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(count) {
-            scope.spawn(some);
-        }
-        some();
-    });
+    // Numbers are given out in order, so whoever has the first that is not taken yet waits for nobody: one thread is enough.
+    team.at_most(count).run(&some);
     match turn.into_inner().unwrap_or_else(|e| e.into_inner()).error {
         Some(error) => Err(error),
         None => Ok(()),
@@ -62,13 +59,16 @@ pub(crate) fn in_order<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lacus_threads::Pool;
 
     #[test]
     fn all_is_taken_in_order_until_something_fails() {
+        let pool = Pool::new(3);
         for threads in [1, 3] {
+            let team = pool.team(threads);
             let mut taken = Vec::new();
             in_order(
-                threads,
+                team,
                 100,
                 |at| Ok(at * 2),
                 |at, found| {
@@ -80,7 +80,7 @@ mod tests {
             assert_eq!(taken, (0..100).map(|at| (at, at * 2)).collect::<Vec<_>>());
             let mut count = 0;
             let failed = in_order(
-                threads,
+                team,
                 100,
                 |at| if at == 40 { Err(ExecuteError::Cancelled) } else { Ok(()) },
                 |_, ()| {
@@ -90,7 +90,7 @@ mod tests {
             );
             assert!(matches!(failed, Err(ExecuteError::Cancelled)) && count <= 40);
             let failed =
-                in_order(threads, 9, |at| if at == 4 { panic!("four") } else { Ok(()) }, |_, ()| Ok(()));
+                in_order(team, 9, |at| if at == 4 { panic!("four") } else { Ok(()) }, |_, ()| Ok(()));
             assert!(matches!(failed, Err(ExecuteError::Panic { what }) if what == "four"));
         }
     }

@@ -11,10 +11,10 @@ use lacus_layout::Header;
 use lacus_table::{Read, Table, TableError};
 use lacus_tensor::kernels::csr::{Csr, Value};
 use lacus_tensor::{DType, Element, Index, Selection, Shape, SparseTensor, TensorRef};
+use lacus_threads::Team;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 
 /// A tensor that a program loads.
@@ -86,7 +86,7 @@ impl<'a> InputTiles<'a> {
         inputs: &std::collections::BTreeMap<String, Input<'a>>,
         runtime: Option<Handle>,
         sparse: &Densities,
-        workers: usize,
+        team: Team<'_>,
     ) -> Result<InputTiles<'a>, ExecuteError> {
         let mut by_value = HashMap::new();
         for (slot, name) in plan.loads() {
@@ -106,7 +106,7 @@ impl<'a> InputTiles<'a> {
             let density = sparse.get(&slot).copied();
             let resident = match (input, density) {
                 (Input::Sparse(tensor), Some(_)) if is_light(tensor, &tiles) => {
-                    Some(sparse_tiles(tensor, &tiles, value.dtype, workers)?)
+                    Some(sparse_tiles(tensor, &tiles, value.dtype, team)?)
                 }
                 _ => None,
             };
@@ -302,36 +302,17 @@ fn is_light(tensor: &SparseTensor, tiles: &Tiles) -> bool {
 /// Nonzeros up to which one thread makes all tiles: another one would take longer to begin.
 const FEW_NONZEROS: usize = 1 << 16;
 
-/// All tiles of a sparse matrix in memory, each sparse or dense. Rows of tiles are made by as many threads as there are
-/// workers.
+/// All tiles of a sparse matrix in memory, each sparse or dense. Rows of tiles are shared among the threads of a team.
 fn sparse_tiles(
     tensor: &SparseTensor,
     tiles: &Tiles,
     dtype: DType,
-    workers: usize,
+    team: Team<'_>,
 ) -> Result<Vec<Tile>, ExecuteError> {
-    let next = AtomicU64::new(0);
-    let some = || -> Result<Vec<(u64, Vec<Tile>)>, ExecuteError> {
-        let mut own = Vec::new();
-        loop {
-            let row = next.fetch_add(1, Ordering::Relaxed);
-            if row >= tiles.counts[0] {
-                return Ok(own);
-            }
-            own.push((row, row_of_tiles(tensor, tiles, dtype, row)?));
-        }
-    };
-    let threads = if tensor.nnz() > FEW_NONZEROS { workers.min(tiles.counts[0] as usize) } else { 1 };
-    let mut all = std::thread::scope(|scope| -> Result<Vec<(u64, Vec<Tile>)>, ExecuteError> {
-        let helping: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
-        let mut all = some()?;
-        for other in helping {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok(all)
-    })?;
-    all.sort_unstable_by_key(|(row, _)| *row);
-    Ok(all.into_iter().flat_map(|(_, tiles)| tiles).collect())
+    let team = if tensor.nnz() > FEW_NONZEROS { team } else { Team::alone() };
+    let rows = team.map((0..tiles.counts[0]).collect(), |row| row_of_tiles(tensor, tiles, dtype, row));
+    let rows: Vec<Vec<Tile>> = rows.into_iter().collect::<Result<_, _>>()?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
 fn row_of_tiles(

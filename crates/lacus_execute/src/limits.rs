@@ -1,5 +1,6 @@
 //! What the machine has.
 
+use lacus_threads::Pool;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -44,12 +45,7 @@ fn half_of_memory() -> u64 {
     group.map_or(all, |group| group.min(all)) / 2
 }
 
-/// As many workers as there are cores.
+/// As many workers as the process's pool has threads.
 pub fn default_workers() -> usize {
-    static RECENT: Recent<usize> = Recent::new();
-    RECENT.get(cores)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    Pool::process().threads()
 }

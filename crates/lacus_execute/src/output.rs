@@ -14,6 +14,7 @@ use lacus_algebra::{FlowNode, Made as MadeBy, Network, Operator, ProgramPlan, Ti
 use lacus_layout::{Value, Wish};
 use lacus_table::{ArrayWriter, ErrorKind, Put, Table, WriteOptions};
 use lacus_tensor::{DType, Index, Shape, SparseTensor};
+use lacus_threads::Team;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
         runtime: Option<Handle>,
         budget: u64,
         sparse: &Densities,
-        workers: usize,
+        team: Team<'_>,
         spill: Option<&Path>,
     ) -> Result<ResultTiles<'a, 't>, ExecuteError> {
         let mut by_name = BTreeMap::new();
@@ -143,10 +144,10 @@ impl<'a, 't> ResultTiles<'a, 't> {
             // What is saved within the loop is what it was before the loop made it anew.
             let next = made_in_last_round(plan, *slot).filter(|_| is_at_end);
             let is_long = takes_long(plan, next.unwrap_or(*slot));
-            let threads = (is_long && bytes >= WHOLE_BYTES).then_some(workers);
+            let pages = (is_long && bytes >= WHOLE_BYTES).then_some(team);
             let whole = match is_whole {
                 true => {
-                    let made = WindowMut::for_result(value.dtype, &shape, threads);
+                    let made = WindowMut::for_result(value.dtype, &shape, pages);
                     Some(made.map_err(|error| error.for_what(format!("the result {name:?}")))?.freeze())
                 }
                 false => None,
@@ -273,7 +274,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
     }
 
     /// Stores what was put together, and hands out the rest. Fails if sparse results take more than there is.
-    pub(crate) fn finish(self, budget: u64, workers: usize) -> Result<BTreeMap<String, Made>, ExecuteError> {
+    pub(crate) fn finish(self, budget: u64, team: Team<'_>) -> Result<BTreeMap<String, Made>, ExecuteError> {
         let ResultTiles { by_name, store, runtime, .. } = self;
         let no_runtime = || ExecuteError::Internal { what: "results are stored within a runtime".to_owned() };
         let mut store = store.map(|store| store.into_inner().unwrap_or_else(|e| e.into_inner()));
@@ -324,7 +325,7 @@ impl<'a, 't> ResultTiles<'a, 't> {
             let beside: u64 = made.values().map(Made::size_bytes).sum::<u64>()
                 + spools.iter().map(|(_, spool)| spool.held()).sum::<u64>();
             let target = store.as_ref().and_then(|store| store.targets.get(&name)).cloned();
-            let delivery = Delivery { name: &name, target, budget, beside, workers };
+            let delivery = Delivery { name: &name, target, budget, beside, team };
             if let Some(back) = delivery.deliver(spool, store.as_deref_mut(), runtime.as_ref())? {
                 made.insert(name, Made::Sparse(back));
             }
@@ -340,7 +341,7 @@ struct Delivery<'a> {
     budget: u64,
     /// Bytes of other results in memory.
     beside: u64,
-    workers: usize,
+    team: Team<'a>,
 }
 
 impl Delivery<'_> {
@@ -365,21 +366,21 @@ impl Delivery<'_> {
             let what = format!("the result {:?} with {nnz} nonzeros{}", self.name, way.told());
             return Err(ExecuteError::Budget { what, needed, budget: self.budget });
         }
-        let (workers, panels) = way.cut(dtype, &counts, (self.budget - fixed, line), self.workers);
+        let (team, panels) = way.cut(dtype, &counts, (self.budget - fixed, line), self.team);
         drop(counts);
         let spooled = Spooled { spool: &spool, shape, panels };
         let (Some(Target { name, wish, metadata }), Some(store), Some(runtime)) =
             (self.target, store, runtime)
         else {
-            return whole(&spooled, workers).map(Some);
+            return whole(&spooled, team).map(Some);
         };
         let Store { table, options, .. } = store;
         if way == Way::Rows {
             let stored_as = (&name[..], wish.optimize, metadata);
-            store_rows(&spooled, (table, options), stored_as, runtime, workers)?;
+            store_rows(&spooled, (table, options), stored_as, runtime, team)?;
             return Ok(None);
         }
-        let made = whole(&spooled, workers)?;
+        let made = whole(&spooled, team)?;
         drop(spooled);
         drop(spool);
         let put = Put { name, value: Value::Sparse(&made), wish, metadata };

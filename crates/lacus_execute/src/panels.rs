@@ -7,6 +7,7 @@ use crate::input::stored;
 use lacus_layout::{Optimize, Wish};
 use lacus_table::{Table, TableError, WriteOptions};
 use lacus_tensor::{Buffer, DType, Shape, SparseTensor};
+use lacus_threads::Team;
 use serde_json::Value as Json;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -78,21 +79,21 @@ impl Way {
         line + longest * self.of_one(dtype)
     }
 
-    /// How many workers there is room for, and the panels for so many.
-    pub(crate) fn cut(
+    /// As many of a team's threads as there is room for, and the panels for so many.
+    pub(crate) fn cut<'t>(
         self,
         dtype: DType,
         counts: &[u32],
         (room, line): (u64, u64),
-        workers: usize,
-    ) -> (usize, Vec<(Range<usize>, usize)>) {
+        team: Team<'t>,
+    ) -> (Team<'t>, Vec<(Range<usize>, usize)>) {
         let line = line + if self == Way::Rows { ENCODER_BYTES } else { 0 };
         let longest = counts.iter().copied().max().map_or(0, u64::from);
         let least = self.least(dtype, line, longest).max(1);
-        let workers = (room / least).clamp(1, workers.max(1) as u64);
+        let workers = (room / least).clamp(1, team.threads() as u64);
         let left = (room / workers).saturating_sub(line);
         let panels = cut(counts, (left / self.of_one(dtype)).min(PANEL_NONZEROS));
-        ((workers as usize).min(panels.len()).max(1), panels)
+        (team.at_most((workers as usize).min(panels.len())), panels)
     }
 
     /// For messages: what becomes of it.
@@ -140,7 +141,7 @@ fn cut(counts: &[u32], most: u64) -> Vec<(Range<usize>, usize)> {
 }
 
 /// All of a matrix.
-pub(crate) fn whole(from: &dyn Panels, workers: usize) -> Result<SparseTensor, ExecuteError> {
+pub(crate) fn whole(from: &dyn Panels, team: Team<'_>) -> Result<SparseTensor, ExecuteError> {
     let nnz: usize = from.panels().iter().map(|(_, nnz)| nnz).sum();
     let size = from.dtype().size_bytes();
     let mut coords = Buffer::try_for_overwrite(16 * nnz)?;
@@ -161,7 +162,7 @@ pub(crate) fn whole(from: &dyn Panels, workers: usize) -> Result<SparseTensor, E
             let (rows, columns, values) = &mut *place;
             from.fill(at, [rows, columns], values)
         };
-        in_order(workers, places.len(), one, |_, ()| Ok(()))?;
+        in_order(team, places.len(), one, |_, ()| Ok(()))?;
     }
     Ok(SparseTensor::from_sorted(from.dtype(), from.shape().clone(), coords, values))
 }
@@ -182,13 +183,13 @@ pub(crate) fn store_rows(
     (table, options): (&mut Table, &WriteOptions),
     (name, optimize, metadata): (&str, Optimize, Option<Json>),
     runtime: &Handle,
-    workers: usize,
+    team: Team<'_>,
 ) -> Result<(), ExecuteError> {
     let (dtype, shape) = (from.dtype(), from.shape().clone());
     let writer =
         runtime.block_on(table.rows_writer(name, dtype, shape, optimize, metadata)).map_err(stored)?;
     let encoded = |at: usize| writer.encode_rows(&panel(from, at)?).map_err(stored);
-    in_order(workers, from.panels().len(), encoded, |_, rows| writer.write_rows(rows).map_err(stored))?;
+    in_order(team, from.panels().len(), encoded, |_, rows| writer.write_rows(rows).map_err(stored))?;
     let kept: Result<u64, TableError> = runtime.block_on(table.keep_array(writer, options));
     kept.map_err(stored).map(|_| ())
 }

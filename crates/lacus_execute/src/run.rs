@@ -7,7 +7,7 @@ use crate::error::ExecuteError;
 use crate::flow::{CarriedTiles, Flow, Rounds};
 use crate::form::Nonzeros;
 use crate::input::{Input, InputTiles, SPARSE_BELOW, stored};
-use crate::limits::{default_memory_bytes, default_workers};
+use crate::limits::default_memory_bytes;
 use crate::memory::TileId;
 use crate::output::{
     Made, ResultTiles, Store, Target, bytes_of, fixed_by, kept_in_memory, results_alone, still_there,
@@ -16,12 +16,15 @@ use crate::report::Report;
 use crate::sparsity::{Densities, densities, sparse_bytes, sparse_loads};
 use crate::spill::Spill;
 use crate::uneven::expected;
+use futures::future::BoxFuture;
 use lacus_algebra::expr::{Affine, CheckedProgram, Slot};
 use lacus_algebra::{
     Machine, Network, Operator, PlanOptions, ProgramPlan, Read, Tiling, lower, plan_network,
 };
+use lacus_io::on_plain_thread;
 use lacus_table::{Table, WriteOptions};
 use lacus_tensor::PoolCap;
+use lacus_threads::{Pool, Team};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,8 +47,10 @@ const EFFORT: u64 = 500_000;
 pub struct RunOptions {
     /// Bytes of tiles in memory, at most; by default [`default_memory_bytes`].
     pub memory_bytes: Option<u64>,
-    /// Threads that compute; by default one for each core.
+    /// Threads that compute; by default, and at most, as many as the pool has.
     pub workers: Option<usize>,
+    /// Where they come from; by default the process's pool.
+    pub pool: Option<Pool>,
     /// A directory for what does not fit, which has to exist; by default the directory for temporary files.
     pub spill: Option<PathBuf>,
     /// Fails when a result of an operator is not a number.
@@ -66,6 +71,14 @@ pub struct RunOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Hears of progress, some ten times a second.
     pub watch: Option<Arc<Watch>>,
+}
+
+impl RunOptions {
+    /// The threads that compute.
+    pub(crate) fn team(&self) -> Team<'_> {
+        let pool = self.pool.as_ref().unwrap_or_else(|| Pool::process());
+        pool.team(self.workers.unwrap_or_else(|| pool.threads()))
+    }
 }
 
 /// Tiles are not cut further than this, whatever the budget.
@@ -211,66 +224,50 @@ fn skew(network: &Network, inputs: &BTreeMap<String, Input<'_>>) -> f64 {
 /// Runs a program and stores what it saves under the names of `targets`, all as one version, with what fixes its bits in the
 /// metadata of each; what has no target comes back. In a transaction that is open already it all stays in there. When it
 /// fails, nothing is stored.
-pub async fn run_into(
-    program: &CheckedProgram,
-    inputs: &BTreeMap<String, Input<'_>>,
-    into: Option<(&mut Table, &WriteOptions)>,
+pub fn run_into<'a>(
+    program: &'a CheckedProgram,
+    inputs: &'a BTreeMap<String, Input<'a>>,
+    into: Option<(&'a mut Table, &'a WriteOptions)>,
     targets: BTreeMap<String, Target>,
-    options: &RunOptions,
-) -> Result<(Finished, Option<u64>), ExecuteError> {
-    let Some((table, write)) = into.filter(|_| !targets.is_empty()) else {
-        return Ok((aside(|| run(program, inputs, None, options))?, None));
-    };
-    for target in targets.values() {
-        table.refuse_column(&target.name).map_err(stored)?;
-    }
-    // In a transaction of the caller's, what was written before stays.
-    let before = table.savepoint();
-    let is_ours = before.is_none();
-    if is_ours {
-        table.begin().map_err(stored)?;
-    }
-    let mut store = Store { table, options: write, targets };
-    let done = aside(|| run(program, inputs, Some(&mut store), options));
-    let Store { table, .. } = store;
-    let is_there = match done {
-        Ok(finished) => still_there(table).await.map(|()| finished),
-        Err(error) => Err(error),
-    };
-    let finished = match is_there {
-        Ok(finished) => finished,
-        Err(error) => {
-            match before {
-                Some(before) => table.roll_back(before).await,
-                None => table.abandon().await,
-            }
-            return Err(error);
+    options: &'a RunOptions,
+) -> BoxFuture<'a, Result<(Finished, Option<u64>), ExecuteError>> {
+    Box::pin(async move {
+        let Some((table, write)) = into.filter(|_| !targets.is_empty()) else {
+            return Ok((on_plain_thread(|| run(program, inputs, None, options))?, None));
+        };
+        for target in targets.values() {
+            table.refuse_column(&target.name).map_err(stored)?;
         }
-    };
-    if !is_ours {
-        return Ok((finished, None));
-    }
-    let detail = json!({"tensors": finished.stored});
-    let version = table.finish("RUN", detail, None, write).await.map_err(stored)?;
-    Ok((finished, Some(version)))
-}
-
-/// Does work that blocks on a thread of its own, from where a runtime may be waited for.
-fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let runtime = tokio::runtime::Handle::try_current().ok();
-    let join = || {
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(|| {
-                let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
-                work()
-            });
-            worker.join()
-        })
-    };
-    match lacus_io::blocking(join) {
-        Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+        // In a transaction of the caller's, what was written before stays.
+        let before = table.savepoint();
+        let is_ours = before.is_none();
+        if is_ours {
+            table.begin().map_err(stored)?;
+        }
+        let mut store = Store { table, options: write, targets };
+        let done = on_plain_thread(|| run(program, inputs, Some(&mut store), options));
+        let Store { table, .. } = store;
+        let is_there = match done {
+            Ok(finished) => still_there(table).await.map(|()| finished),
+            Err(error) => Err(error),
+        };
+        let finished = match is_there {
+            Ok(finished) => finished,
+            Err(error) => {
+                match before {
+                    Some(before) => table.roll_back(before).await,
+                    None => table.abandon().await,
+                }
+                return Err(error);
+            }
+        };
+        if !is_ours {
+            return Ok((finished, None));
+        }
+        let detail = json!({"tensors": finished.stored});
+        let version = table.finish("RUN", detail, None, write).await.map_err(stored)?;
+        Ok((finished, Some(version)))
+    })
 }
 
 /// Runs a program on its inputs. Results that have a target are written to the table's open transaction (the caller
@@ -309,9 +306,9 @@ pub fn run_plan(
     }
     let runtime = tokio::runtime::Handle::try_current().ok();
     let budget = options.memory_bytes.unwrap_or_else(default_memory_bytes);
-    let workers = options.workers.unwrap_or_else(default_workers).max(1);
+    let team = options.team();
     let sparse = sparse_values(&plan.network, inputs)?;
-    let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse, workers)?;
+    let loads = InputTiles::new(plan, inputs, runtime.clone(), &sparse, team)?;
     let mut checkpoints = match (options.checkpoint_every, store.as_deref()) {
         (None, _) => None,
         (Some(_), None) => return Err(ExecuteError::NoCheckpoints),
@@ -330,7 +327,7 @@ pub fn run_plan(
             runtime: runtime.clone(),
             budget,
             taken,
-            workers,
+            team,
             cancel: options.cancel.as_deref(),
         };
         match by_rows.run(each, store.as_deref_mut(), &mut apart)? {
@@ -350,7 +347,7 @@ pub fn run_plan(
     };
     let is_stored = store.is_some();
     let spill = options.spill.as_deref();
-    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, workers, spill)
+    let results = ResultTiles::new(plan, store.as_deref_mut(), runtime, budget, &sparse, team, spill)
         .map_err(in_all)?;
     let pooled = pooled(budget, results.bytes());
     let fixed = results.bytes() + pooled;
@@ -359,7 +356,7 @@ pub fn run_plan(
     results.begin()?;
     let report = {
         let spill = Spill::new(spill);
-        let mut engine = Engine::new(plan, &loads, &results, workers, left, spill, sparse);
+        let mut engine = Engine::new(plan, &loads, &results, team, left, spill, sparse);
         engine.forbid_nan = options.forbid_nan;
         engine.counts_moves = options.sites.is_some();
         engine.zero_by_zero = options.zero_by_zero;
@@ -396,7 +393,7 @@ pub fn run_plan(
     }
     let fixed_by = fixed_by(plan);
     stored.extend(results.stored());
-    made.extend(results.finish(budget, workers).map_err(in_all)?);
+    made.extend(results.finish(budget, team).map_err(in_all)?);
     if let (Some(checkpoints), Some(store)) = (checkpoints, store) {
         checkpoints.discard(store)?;
     }

@@ -7,8 +7,9 @@ use crate::window::{Window, WindowMut};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::csr::{Csr, Value, dense_multiply, dense_multiply_transposed};
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
+use lacus_threads::Team;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The sparse matrix of a tile, if it is of this type.
 trait OfTile: Sized {
@@ -97,7 +98,7 @@ pub(crate) fn multiply(
                 (Some(a), None, _, Some(b)) if is_turned(0) => {
                     a.multiply_dense_transposed(alpha, b, c, is_first)
                 }
-                (Some(a), None, _, Some(b)) => multiply_by_rows(bench.threads, a, alpha, b, c, is_first),
+                (Some(a), None, _, Some(b)) => multiply_by_rows(bench.team, a, alpha, b, c, is_first),
                 (None, Some(b), Some(a), _) if is_turned(1) => {
                     dense_multiply_transposed(alpha, a, b, c, is_first)
                 }
@@ -120,24 +121,31 @@ const WORTH_THREADS: usize = 200_000;
 
 /// A product with a dense matrix by several threads, if there is enough to do. No bit depends on their number.
 fn multiply_by_rows<T: Value>(
-    threads: usize,
+    team: Team<'_>,
     a: &Csr<T>,
     alpha: T,
     b: MatrixRef<'_, T>,
     c: MatrixMut<'_, T>,
     is_first: bool,
 ) {
-    if threads <= 1 || a.nnz() * b.columns() < WORTH_THREADS {
+    if team.threads() <= 1 || a.nnz() * b.columns() < WORTH_THREADS {
         return a.multiply_dense(alpha, b, c, is_first);
     }
-    std::thread::scope(|scope| {
-        let mut below = c;
-        for rows in a.even_rows(threads) {
-            let (own, rest) = below.split_at_row(rows.len());
-            below = rest;
-            scope.spawn(move || a.multiply_dense_rows(rows, alpha, b, own, is_first));
+    let mut parts = Vec::with_capacity(team.threads());
+    let mut below = c;
+    for rows in a.even_rows(team.threads()) {
+        let (own, rest) = below.split_at_row(rows.len());
+        below = rest;
+        parts.push((rows, own));
+    }
+    let parts = Mutex::new(parts);
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let some = || {
+        while let Some((rows, own)) = next() {
+            a.multiply_dense_rows(rows, alpha, b, own, is_first);
         }
-    });
+    };
+    team.run(&some);
 }
 
 /// Bytes of a product of two sparse tiles, at most: no place is stored twice, and none without a term.

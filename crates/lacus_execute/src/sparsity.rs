@@ -1,14 +1,11 @@
 //! Which values can stay sparse: those of which everybody who reads them only looks at the nonzeros.
 
+pub(crate) use crate::form::Densities;
 use crate::form::{Manner, manner};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{Made, Network, Operator};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::csr::estimate_density;
-use std::collections::HashMap;
-
-/// The share of elements that are stored, of values that can stay sparse.
-pub(crate) type Densities = HashMap<Slot, f64>;
 
 /// Products of sparse matrices that are expected to be denser than this are made dense.
 const SPARSE_PRODUCT: f64 = 0.05;

@@ -8,6 +8,7 @@
 
 use lacus_tensor::kernels::matrix::{MatrixMut, MatrixRef};
 use lacus_tensor::{Buffer, DType, Element, Scalar, Shape, Tensor, TensorError, TensorRef};
+use lacus_threads::Team;
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -238,21 +239,18 @@ impl WindowMut {
         WindowMut(Window::of_buffer(dtype, shape.to_vec(), Buffer::for_overwrite(bytes)))
     }
 
-    /// The same for a whole result, whose size the caller has chosen. With `threads`, these ask for all pages from the
+    /// The same for a whole result, whose size the caller has chosen. With a team, its threads ask for all pages from the
     /// beginning. Fails if there is no memory.
     pub(crate) fn for_result(
         dtype: DType,
         shape: &[usize],
-        threads: Option<usize>,
+        team: Option<Team<'_>>,
     ) -> Result<WindowMut, TensorError> {
         let bytes = shape.iter().fold(dtype.size_bytes(), |bytes, &extent| bytes.saturating_mul(extent));
         let mut buffer = Buffer::try_for_overwrite(bytes)?;
-        if let Some(threads) = threads {
-            std::thread::scope(|scope| {
-                for part in buffer.chunks_mut(bytes.div_ceil(threads.max(1)).next_multiple_of(2 << 20)) {
-                    scope.spawn(|| Buffer::populate(part));
-                }
-            });
+        if let Some(team) = team {
+            let part = bytes.div_ceil(team.threads()).next_multiple_of(2 << 20);
+            team.map(buffer.chunks_mut(part).collect(), Buffer::populate);
         }
         Ok(WindowMut(Window::of_buffer(dtype, shape.to_vec(), buffer)))
     }

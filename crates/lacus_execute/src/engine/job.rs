@@ -1,6 +1,6 @@
-//! The units of one graph, being done: what a worker does, what is read ahead, who is told.
+//! The units of one graph, being done: what a worker does, and what is read ahead.
 
-use super::{AHEAD, Engine, TICK};
+use super::{AHEAD, Engine};
 use crate::error::{ExecuteError, panicked};
 use crate::form::{Bench, Finish, Form, NamedTile, combine};
 use crate::memory::{Place, Room, TileId};
@@ -10,8 +10,8 @@ use crate::window::WindowMut;
 use lacus_algebra::{Known, Task, TaskGraph, TaskId};
 use lacus_tensor::DType;
 use lacus_tensor::kernels::formula::Scratch;
+use lacus_threads::Team;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 
 /// The units of one graph, being done.
 pub(super) struct Job<'e, 'a> {
@@ -23,7 +23,7 @@ pub(super) struct Job<'e, 'a> {
     pub(super) names: &'e [u64],
     pub(super) known: &'e Known,
     pub(super) needs: Vec<u64>,
-    /// One worker does it all: nobody watches it, and the others' threads are free.
+    /// One worker does it all: the other threads are free to help with one unit.
     pub(super) is_alone: bool,
 }
 
@@ -56,6 +56,18 @@ impl Job<'_, '_> {
 
     /// What a worker does.
     pub(super) fn work(&self) {
+        self.or_fail(|| self.work_until_done());
+    }
+
+    /// Does something that others wait for: if it panics, they have to hear of it.
+    fn or_fail(&self, what: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
+            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
+            self.engine.wake.notify_all();
+        }
+    }
+
+    fn work_until_done(&self) {
         let mut scratch = Scratch::new();
         while let Some(unit) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(|| self.unit(unit, &mut scratch)));
@@ -65,9 +77,7 @@ impl Job<'_, '_> {
                 None => error,
             });
             self.finish(unit, done);
-            if self.is_alone {
-                self.engine.tell();
-            }
+            self.engine.tell();
         }
     }
 
@@ -80,11 +90,10 @@ impl Job<'_, '_> {
             if part.error.is_some() || part.left == 0 {
                 return None;
             }
-            if self.engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            if self.engine.is_cancelled() {
                 part.error = Some(ExecuteError::Cancelled);
                 drop(state);
                 self.engine.wake.notify_all();
-                self.engine.ended.notify_all();
                 return None;
             }
             let first = part.ready.peek().map(|first| first.0);
@@ -97,7 +106,7 @@ impl Job<'_, '_> {
                     return Some(unit);
                 }
             }
-            state = self.engine.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+            state = self.engine.pause(state);
         }
     }
 
@@ -135,13 +144,9 @@ impl Job<'_, '_> {
                 part.error.get_or_insert(error);
             }
         }
-        let is_over = part.left == 0 || part.error.is_some();
         drop(state);
         gone.into_iter().for_each(|aside| self.engine.forget(Some(aside)));
         self.engine.wake.notify_all();
-        if is_over {
-            self.engine.ended.notify_all();
-        }
     }
 
     /// Pins the inputs of a unit, bringing those that are not here.
@@ -219,7 +224,7 @@ impl Job<'_, '_> {
             known: self.known,
             tiles: &tiles,
             scratch,
-            threads: if self.is_alone { engine.workers } else { 1 },
+            team: if self.is_alone { engine.team } else { Team::alone() },
             by_zero: engine.zero_by_zero.then_some(&engine.by_zero),
         };
         let mut operations = if unit.doing == Doing::Combine { 0.0 } else { form.operations(&unit.step) };
@@ -392,12 +397,7 @@ impl Job<'_, '_> {
 
     /// Reads tiles before their turn, while there is room that nobody needs sooner.
     pub(super) fn read_ahead(&self) {
-        // Workers wait for what is being read: they have to hear of it.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.read_while_there_is_room())) {
-            self.engine.lock().part.error.get_or_insert(panicked(&*panic));
-            self.engine.wake.notify_all();
-            self.engine.ended.notify_all();
-        }
+        self.or_fail(|| self.read_while_there_is_room());
     }
 
     fn read_while_there_is_room(&self) {
@@ -408,7 +408,7 @@ impl Job<'_, '_> {
                 return;
             }
             let from = state.part.front;
-            let to = (from + AHEAD * engine.workers as u32).min(self.units.all.len() as u32);
+            let to = (from + AHEAD * engine.team.threads() as u32).min(self.units.all.len() as u32);
             let mut next = None;
             'units: for position in from..to {
                 if state.part.is_done[position as usize] {
@@ -448,30 +448,8 @@ impl Job<'_, '_> {
             state.ahead -= 1;
             if let Err(error) = brought {
                 state.part.error.get_or_insert(error);
-                engine.ended.notify_all();
             }
             engine.wake.notify_all();
-        }
-    }
-
-    /// Tells how far it is, and stops when asked to.
-    pub(super) fn watch(&self) {
-        let engine = self.engine;
-        let mut state = engine.lock();
-        loop {
-            if state.part.error.is_some() || state.part.left == 0 {
-                return;
-            }
-            if engine.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-                state.part.error.get_or_insert(ExecuteError::Cancelled);
-                drop(state);
-                engine.wake.notify_all();
-                return;
-            }
-            drop(state);
-            engine.tell();
-            state = engine.lock();
-            state = engine.ended.wait_timeout(state, TICK).map_or_else(|e| e.into_inner().0, |found| found.0);
         }
     }
 }

@@ -178,7 +178,7 @@ impl Elements {
     ///
     /// # Safety
     /// `places` are places of the walks of `sources`, from which `n` steps stay inside; `out` is writable likewise.
-    #[allow(clippy::too_many_arguments)] // A run is all of these.
+    #[expect(clippy::too_many_arguments, reason = "a run is all of these")]
     pub(crate) unsafe fn lanes(
         &self,
         sources: &Sources,

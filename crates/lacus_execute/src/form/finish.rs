@@ -9,6 +9,7 @@ use crate::window::{Window, WindowMut};
 use lacus_algebra::expr::Slot;
 use lacus_algebra::{Known, Network};
 use lacus_tensor::kernels::formula::Scratch;
+use lacus_threads::Team;
 
 /// Elements of a part, where the one who makes the tile has no parts of its own.
 const PART: usize = 32 << 10;
@@ -90,7 +91,7 @@ impl<'a> Finish<'a> {
                 known: self.known,
                 tiles,
                 scratch: &mut *scratch,
-                threads: 1,
+                team: Team::alone(),
                 // Formulas that divide integers are not done in place.
                 by_zero: None,
             };

@@ -440,7 +440,7 @@ fn split<'e>(element: &'e Element, times: BinaryOp, parts: &mut Vec<&'e Element>
 
 /// The kernel for a type.
 trait Multiply: Copy {
-    #[allow(clippy::too_many_arguments)] // A product is all of these.
+    #[expect(clippy::too_many_arguments, reason = "a product is all of these")]
     fn go(
         form: &ProductForm,
         c: MatrixMut<'_, Self>,

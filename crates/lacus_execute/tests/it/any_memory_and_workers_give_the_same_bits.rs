@@ -3,6 +3,7 @@
 use lacus_algebra::{Functions, Inputs, check, parse};
 use lacus_execute::{ExecuteError, Input, Made, RunOptions, run};
 use lacus_tensor::{Buffer, DType, Shape, Tensor};
+use lacus_threads::Pool;
 use std::collections::BTreeMap;
 
 fn random(rows: usize, columns: usize, seed: u64) -> Tensor {
@@ -36,11 +37,33 @@ fn bits(options: &RunOptions) -> Result<(BTreeMap<String, Vec<u8>>, lacus_execut
 
 #[test]
 fn whatever_the_workers() {
-    let options = |workers| RunOptions { workers: Some(workers), block: Some(16), ..RunOptions::default() };
-    let (one, _) = bits(&options(1)).unwrap();
-    for workers in [2, 3, 8] {
-        assert_eq!(bits(&options(workers)).unwrap().0, one, "{workers} workers");
+    let options =
+        |pool: &Pool| RunOptions { pool: Some(pool.clone()), block: Some(16), ..RunOptions::default() };
+    let (one, _) = bits(&options(&Pool::new(1))).unwrap();
+    for workers in [1, 2, 3, 8] {
+        let pool = Pool::new(workers);
+        let (found, report) = bits(&options(&pool)).unwrap();
+        assert_eq!((found == one, report.workers), (true, workers));
+        assert_eq!(pool.most_workers(), workers - 1, "the calling thread takes part");
     }
+}
+
+#[test]
+fn whoever_is_free() {
+    let (one, _) = bits(&RunOptions { block: Some(16), ..RunOptions::default() }).unwrap();
+    let pool = Pool::new(2);
+    let options =
+        RunOptions { workers: Some(8), pool: Some(pool.clone()), block: Some(16), ..RunOptions::default() };
+    // The one worker of the pool runs a program itself; then three callers want its help at once.
+    let found = pool.team(2).map(vec![(); 2], |()| bits(&options).unwrap());
+    let threads: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..3).map(|_| scope.spawn(|| bits(&options).unwrap())).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (found, report) in found.into_iter().chain(threads) {
+        assert_eq!((found == one, report.workers), (true, 2), "as many as the pool has");
+    }
+    assert_eq!(pool.most_workers(), 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use lacus_algebra::conformance::{PROGRAMS, checked, inputs};
 use lacus_algebra::{Array, Limits, interpret};
 use lacus_execute::{Finished, Input, Made, RunOptions, run};
 use lacus_tensor::Tensor;
+use lacus_threads::Pool;
 use std::collections::BTreeMap;
 
 pub(crate) fn array(made: &Made) -> Array {
@@ -46,7 +47,12 @@ fn with_tiles_of_every_size() {
             for workers in [1, 3] {
                 compare(
                     text,
-                    &RunOptions { block: Some(block), workers: Some(workers), ..RunOptions::default() },
+                    &RunOptions {
+                        block: Some(block),
+                        workers: Some(workers),
+                        pool: Some(Pool::new(workers)),
+                        ..RunOptions::default()
+                    },
                 );
             }
         }

@@ -4,6 +4,7 @@ use crate::support::random;
 use lacus_algebra::{Functions, Inputs, check, parse};
 use lacus_execute::{Input, RunOptions, explain_run};
 use lacus_tensor::{SparseTensor, Tensor};
+use lacus_threads::Pool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,8 +17,13 @@ fn explained(text: &str, given: &[(&str, Input<'_>)], block: Option<u64>) -> Str
         inputs.insert((*name).to_owned(), input.clone());
     }
     let program = check(&parse(text).unwrap(), &types, &Functions::new()).unwrap();
-    let options =
-        RunOptions { block, memory_bytes: Some(1 << 20), workers: Some(2), ..RunOptions::default() };
+    let options = RunOptions {
+        block,
+        memory_bytes: Some(1 << 20),
+        workers: Some(2),
+        pool: Some(Pool::new(2)),
+        ..RunOptions::default()
+    };
     explain_run(&program, &inputs, &options).unwrap()
 }
 

@@ -4,6 +4,7 @@ use crate::support::{Place, random, tensor};
 use lacus_algebra::{Function, Functions};
 use lacus_execute::{ExecuteError, RunOptions};
 use lacus_tensor::{Buffer, DType, ErrorKind};
+use lacus_threads::Pool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,8 +71,12 @@ fn when_it_is_cancelled_in_the_middle() {
     for workers in [1, 2, 4] {
         let place = place();
         let cancel = Arc::new(AtomicBool::new(false));
-        let options =
-            RunOptions { cancel: Some(Arc::clone(&cancel)), workers: Some(workers), ..options(&place) };
+        let options = RunOptions {
+            cancel: Some(Arc::clone(&cancel)),
+            workers: Some(workers),
+            pool: Some(Pool::new(workers)),
+            ..options(&place)
+        };
         let functions = {
             let cancel = Arc::clone(&cancel);
             ticking(5_000, move || {
@@ -89,10 +94,27 @@ fn when_it_is_cancelled_in_the_middle() {
 }
 
 #[test]
+fn when_who_watches_panics() {
+    for workers in [1, 2] {
+        let place = place();
+        let is_first = AtomicBool::new(true);
+        let watch: Arc<lacus_execute::Watch> =
+            Arc::new(move |_| assert!(!is_first.swap(false, Ordering::Relaxed), "nothing to see"));
+        let pool = Some(Pool::new(workers));
+        let options = RunOptions { watch: Some(watch), pool, ..options(&place) };
+        let long = || std::thread::sleep(std::time::Duration::from_millis(250));
+        let error = failure(&place, LARGE, &NAMES, &ticking(100, long), &options);
+        assert!(error.to_string().contains("nothing to see"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Internal);
+    }
+}
+
+#[test]
 fn when_a_worker_panics() {
     for workers in [1, 2, 4] {
         let place = place();
-        let options = RunOptions { workers: Some(workers), ..options(&place) };
+        let options =
+            RunOptions { workers: Some(workers), pool: Some(Pool::new(workers)), ..options(&place) };
         let error = failure(&place, LARGE, &NAMES, &ticking(3_000, || panic!("an odd number")), &options);
         let text = error.to_string();
         assert!(text.contains("an odd number") && text.contains("tile ["), "{text}");

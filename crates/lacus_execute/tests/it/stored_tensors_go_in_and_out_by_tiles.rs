@@ -292,3 +292,19 @@ fn an_empty_result_that_no_round_saves_replaces_nothing() {
         assert_eq!(place.get("z").len(), 8 * expected, "{rounds} rounds");
     }
 }
+
+#[test]
+fn a_runtime_of_one_thread_is_enough() {
+    let text = "A = load(\"A\")\nsave(A @ A, \"B\")";
+    let bits = |runtime: Option<tokio::runtime::Runtime>| {
+        let mut place = Place::new();
+        place.put("A", &random(&[60, 60], 4), None);
+        if let Some(runtime) = runtime {
+            place.runtime = runtime;
+        }
+        place.run(text, &["B"], &options(16)).unwrap();
+        place.get("B")
+    };
+    let single = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert_eq!(bits(Some(single)), bits(None));
+}
