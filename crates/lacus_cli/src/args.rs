@@ -1,15 +1,17 @@
 //! What was asked for, as plain values.
 
 mod history;
+mod query;
+mod views;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use lacus_exchange::{Kind, OnError};
-use lacus_files::ReadOptions;
-use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
-use lacus_tensor::{DType, Index, Shape, parse_indices};
+use lacus::exchange::{Kind, OnError};
+use lacus::files::ReadOptions;
+use lacus::layout::{Compression, CompressionWish, Optimize, Wish};
+use lacus::tensor::{DType, Index, Shape, parse_indices};
 use serde_json::Value as Json;
 
 use history::{
@@ -22,6 +24,8 @@ pub(crate) use history::{
     GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs, ShowArgs,
     StatusArgs, TagArgs,
 };
+pub(crate) use query::{QueryArgs, ShellArgs};
+pub(crate) use views::ViewsArgs;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -49,11 +53,13 @@ Examples:
   lacus get ./data photos --slice '0:100, ::2' -o some.npy
   lacus import ./photos ./cats                 a folder of class folders, as rows
   lacus head ./cats                            the first of them
-  lacus commit ./data -m 'First photos'        a name for this state
+  lacus query ./cats 'SELECT * LIMIT 5'        a query in SQL
+  lacus commit ./data -m 'First photos'        record this state in the history
   lacus checkout ./data -b try                 a branch to try something on
 
 A dataset is a directory, or s3://bucket/path, gs://bucket/path, az://container/path.
 Credentials come from the usual environment variables, or from --storage-option.
+LACUS_THREADS (such as 4) limits the threads, LACUS_MEMORY (such as 2GiB) the bytes read ahead and cached.
 
 Exit codes: 0 done, 2 invalid input, 3 not found, 4 conflict, 5 unavailable,
 6 corrupt, 70 a bug, 130 stopped by Ctrl-C.";
@@ -65,13 +71,13 @@ pub(crate) struct Global {
     /// Print results as one JSON value, and errors as JSON on stderr
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// An option of the store, such as aws_region=eu-central-1 (repeatable)
     #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true, value_parser = key_value)]
     pub storage_options: Vec<(String, String)>,
-    /// Read and write this branch, and not the one that is checked out
+    /// Read and write this branch instead of the one that is checked out
     #[arg(long = "branch", value_name = "NAME", global = true, env = "LACUS_BRANCH", hide_env_values = true)]
     pub on_branch: Option<String>,
 }
@@ -79,28 +85,34 @@ pub(crate) struct Global {
 /// One of the verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make an empty dataset
+    /// Create an empty dataset
     #[command(after_help = CREATE_EXAMPLES)]
     Create(CreateArgs),
-    /// Put tensors from files, all in one atomic version
+    /// Store tensors from files, all in one atomic version
     #[command(after_help = PUT_EXAMPLES)]
     Put(Box<PutArgs>),
-    /// Read a tensor, or a slice of it, into a file or onto the screen
+    /// Read a tensor, or a slice of it, into a file or to the screen
     #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
     /// Import samples: a folder, COCO, CSV, Parquet, WebDataset, safetensors
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
-    /// Export samples to the same, or to one wide table
+    /// Export samples to these formats, or to one wide table
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
     /// Show the first rows
     #[command(after_help = HEAD_EXAMPLES)]
     Head(HeadArgs),
+    /// Run an SQL query
+    #[command(after_help = query::QUERY_EXAMPLES)]
+    Query(Box<QueryArgs>),
+    /// Run SQL queries at a prompt
+    #[command(after_help = query::SHELL_EXAMPLES)]
+    Shell(ShellArgs),
     /// List the tensors and columns
     #[command(after_help = LS_EXAMPLES)]
     Ls(LsArgs),
-    /// Show what is known of a tensor or column, or of the dataset
+    /// Show details of the dataset, or of one tensor or column
     #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
     /// Remove tensors and columns, all in one version
@@ -109,13 +121,13 @@ pub(crate) enum Command {
     /// Rename a tensor or column
     #[command(after_help = MV_EXAMPLES)]
     Mv(MvArgs),
-    /// Show who did what, when
+    /// Show the versions: what was done, when and by whom
     #[command(after_help = HISTORY_EXAMPLES)]
     History(HistoryArgs),
-    /// Name the newest version: make a commit of the draft
+    /// Commit the draft: record the newest version in the history
     #[command(after_help = COMMIT_EXAMPLES)]
     Commit(Box<CommitArgs>),
-    /// Show where one stands, and what is in no commit yet
+    /// Show the current branch and uncommitted changes
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// Show the commits, newest first
@@ -124,40 +136,43 @@ pub(crate) enum Command {
     /// Show a commit and what it changed
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// List, make, rename and delete branches
+    /// List, create, rename and delete branches
     #[command(after_help = BRANCH_EXAMPLES)]
     Branch(BranchArgs),
-    /// List, make and delete tags
+    /// List, create and delete tags
     #[command(after_help = TAG_EXAMPLES)]
     Tag(TagArgs),
-    /// Go to a branch, or look at an older state
+    /// List, save and delete views: rows and columns of a commit
+    #[command(after_help = views::VIEWS_EXAMPLES)]
+    Views(ViewsArgs),
+    /// Switch to a branch, or look at an older state
     #[command(after_help = CHECKOUT_EXAMPLES)]
     Checkout(CheckoutArgs),
-    /// Show what differs between two states
+    /// Show the differences between two states
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
-    /// Merge a branch or commit into the branch one is on
+    /// Merge a branch or commit into the current branch
     #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeArgs),
-    /// Make the changes of one commit on this branch as well
+    /// Apply the changes of one commit to the current branch
     #[command(after_help = CHERRY_PICK_EXAMPLES)]
     CherryPick(CherryPickArgs),
     /// Undo the changes of one commit
     #[command(after_help = REVERT_EXAMPLES)]
     Revert(RevertArgs),
-    /// Make the newest version what the dataset was at another state
+    /// Restore the content of an older state as a new version
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
-    /// Throw the draft away
+    /// Discard the draft
     #[command(after_help = DISCARD_EXAMPLES)]
     Discard(DiscardArgs),
-    /// Make a branch a table that any Delta reader opens
+    /// Publish a branch as a table that any Delta reader can open
     #[command(after_help = PUBLISH_EXAMPLES)]
     Publish(PublishArgs),
     /// Show where a tensor came from
     #[command(after_help = LINEAGE_EXAMPLES)]
     Lineage(LineageArgs),
-    /// Find what nothing needs any more, and remove it
+    /// Find files that are no longer needed, and remove them
     #[command(after_help = GC_EXAMPLES)]
     Gc(GcArgs),
     /// Squash old drafts: versions that are in no commit
@@ -166,7 +181,7 @@ pub(crate) enum Command {
     /// Verify refs, commits, logs and every stored byte, and repair
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Join small files into few
+    /// Join small files into fewer, larger ones
     #[command(after_help = COMPACT_EXAMPLES)]
     Compact(CompactArgs),
     /// Check the store and every byte of the dataset
@@ -221,8 +236,8 @@ Examples:
   lacus put ./data scan.npy --name ct/scan --metadata '{\"unit\": \"HU\"}'
 
 Files are .npy, .npz, .safetensors, .tns and .mtx, the last two also .gz or .zst.
-Either all of their tensors are put, or none. A tensor of the same name is
-replaced; older versions still have it, and --at reads them.";
+Either all of their tensors are stored, or none. A tensor of the same name is
+replaced; older versions keep it, and --at reads them.";
 
 #[derive(Debug, Args)]
 pub(crate) struct PutArgs {
@@ -231,10 +246,10 @@ pub(crate) struct PutArgs {
     /// Files of tensors
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Name of the tensor, when there is one [default: the file's, or the one in the file]
+    /// Name of the tensor, if there is only one [default: the file's, or the one in the file]
     #[arg(long)]
     pub name: Option<String>,
-    /// Group that the names are put under
+    /// Group to put the names under
     #[arg(long, value_name = "GROUP", conflicts_with = "name")]
     pub prefix: Option<String>,
     /// JSON object to keep with each tensor
@@ -253,7 +268,7 @@ pub(crate) struct PutArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How it is stored")]
 pub(crate) struct LayoutArgs {
-    /// How the tensor becomes rows
+    /// How the tensor is stored as rows
     #[arg(
         long,
         default_value = "auto",
@@ -261,19 +276,19 @@ pub(crate) struct LayoutArgs {
         value_parser = ["auto", "dense", "sparse", "ftsf", "coo", "csr", "csc", "csf", "bsgs"]
     )]
     pub layout: String,
-    /// What the automatic choice cares for
+    /// What the automatic choice optimizes for
     #[arg(long, default_value = "slices", value_parser = ["slices", "size"])]
     pub optimize: String,
     /// Shape of a dense chunk, such as 1,3,256,256
     #[arg(long, value_name = "DIMS", value_parser = dims)]
     pub chunk_shape: Option<Dims>,
-    /// Dense chunks hold so many trailing axes whole and one step of the others
+    /// Number of trailing axes that a dense chunk holds whole, with one step of the others
     #[arg(long, value_name = "N", conflicts_with = "chunk_shape")]
     pub chunk_rank: Option<usize>,
     /// Shape of a block, for bsgs
     #[arg(long, value_name = "DIMS", value_parser = dims)]
     pub block_shape: Option<Dims>,
-    /// Axes before it are matrix rows, the others columns, for csr and csc
+    /// For csr and csc: axes before this one become matrix rows, the others columns
     #[arg(long, value_name = "AXIS")]
     pub split: Option<usize>,
     /// Order of the axes, such as 2,3,0,1, for csf and bsgs
@@ -309,13 +324,13 @@ pub(crate) struct ReadingArgs {
     /// Only this tensor of a file that holds several (repeatable)
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,
-    /// Add up values of coordinates that occur several times instead of refusing them
+    /// Add up the values of duplicate coordinates instead of refusing them
     #[arg(long)]
     pub sum_duplicates: bool,
     /// Type of the values of a .tns or .mtx file [default: what the file says, else float64]
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<DType>,
-    /// Shape of a .tns tensor [default: as its coordinates need]
+    /// Shape of a .tns tensor [default: the smallest that fits its coordinates]
     #[arg(long, value_name = "DIMS", value_parser = dims)]
     pub shape: Option<Dims>,
     /// The coordinates of a .tns file start at 0, not at 1
@@ -328,7 +343,7 @@ pub(crate) struct ReadingArgs {
 
 impl ReadingArgs {
     /// The same in the library's words.
-    pub(crate) fn options(&self) -> Result<ReadOptions, lacus_tensor::TensorError> {
+    pub(crate) fn options(&self) -> Result<ReadOptions, lacus::tensor::TensorError> {
         Ok(ReadOptions {
             sum_duplicates: self.sum_duplicates,
             one_based: !self.zero_based,
@@ -348,7 +363,7 @@ Examples:
   lacus get ./data run-1/weight run-1/bias -o model.safetensors
   lacus get ./data photos --at 3 -o - > photos.npy      as of version 3
 
-The extension says the format: .npy, .npz, .safetensors, .tns or .mtx, the last
+The extension determines the format: .npy, .npz, .safetensors, .tns or .mtx, the last
 two also .gz or .zst. Selections are numpy's: integers, start:stop:step, ...,
 None and lists.";
 
@@ -362,7 +377,7 @@ pub(crate) struct GetArgs {
     /// File to write; `-` for .npy on stdout; without it, a preview
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What to read of each, as numpy would write it between brackets
+    /// What to read of each, as in numpy's brackets
     #[arg(long, short, value_name = "SLICE", allow_hyphen_values = true, value_parser = slice)]
     pub slice: Option<Slice>,
     /// Write a sparse tensor as a dense one, whatever its size
@@ -381,10 +396,10 @@ Examples:
   lacus import 'shards-{000..012}.tar' s3://bucket/web
   lacus import model.safetensors ./models --prefix run-1
 
-What the source is can be seen from its name or what is in it, or is said by --as.
-The dataset is made if there is none. Either all samples come in, or with
---on-error skip all that fit; the others are told. Large imports make a version
-per 64 MiB, and take them back when they fail.";
+The format is detected from the name or content; --as overrides it. The dataset is
+created if it does not exist. Either all samples are imported, or with --on-error skip
+all that fit; the others are reported. Large imports write one version per 64 MiB and
+undo them on failure.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
@@ -393,25 +408,25 @@ pub(crate) struct ImportArgs {
     pub source: PathBuf,
     #[command(flatten)]
     pub dataset: Url,
-    /// What the source is [default: as it looks]
+    /// Format of the source [default: detected]
     #[arg(long = "as", value_name = "KIND", value_parser = import_kind)]
     pub kind: Option<Kind>,
     /// What to do with samples that do not fit: raise an error, or skip them
     #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
     pub on_error: OnError,
-    /// Append to columns that are there already
+    /// Append to columns that already exist
     #[arg(long)]
     pub append: bool,
-    /// Group that the columns are put under
+    /// Group to put the columns under
     #[arg(long, value_name = "GROUP")]
     pub prefix: Option<String>,
-    /// The first level of a folder are splits, which go into this column
+    /// Treat the first level of a folder as splits, stored in this column
     #[arg(long, value_name = "NAME")]
     pub split_column: Option<String>,
     /// Where COCO's images are [default: beside the annotations]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub images: Option<PathBuf>,
-    /// What separates the fields of a CSV file [default: a comma; a tab in .tsv]
+    /// Separator of the fields of a CSV file [default: a comma; a tab in .tsv]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
     /// Return only when it is safe against power loss
@@ -427,9 +442,10 @@ Examples:
   lacus export ./cats cats.parquet                 one wide Parquet file
   lacus export ./cats ./cats-delta --wide          one wide Delta table
   lacus export ./web web.tar
+  lacus export ./cats some.csv --view first        the rows of a saved view
 
-What is written is said by the extension, or by --as. It appears whole or not at
-all. Wide tables have plain columns that any engine reads: arrays are lists, with
+The extension determines the format; --as overrides it. The output appears whole or
+not at all. Wide tables have plain columns that any engine reads: arrays are lists, with
 their shapes in <column>_shape.";
 
 #[derive(Debug, Args)]
@@ -439,7 +455,7 @@ pub(crate) struct ExportArgs {
     /// The file or directory to write
     #[arg(value_name = "DEST", value_hint = ValueHint::AnyPath)]
     pub dest: PathBuf,
-    /// What to write [default: by the extension, else a folder]
+    /// Format to write [default: by the extension, else a folder]
     #[arg(long = "as", value_name = "KIND", value_parser = export_kind)]
     pub kind: Option<Kind>,
     /// One wide table: Parquet if DEST ends with .parquet, else Delta
@@ -448,12 +464,15 @@ pub(crate) struct ExportArgs {
     /// Only these columns, or tensors for safetensors
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// What to do with what has no place there: raise an error, or skip it
+    /// What to do with values that the format cannot hold: raise an error, or skip them
     #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
     pub on_error: OnError,
-    /// What separates the fields of a CSV file [default: a comma; a tab in .tsv]
+    /// Separator of the fields of a CSV file [default: a comma; a tab in .tsv]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
+    /// Only the rows and columns of a saved view
+    #[arg(long, value_name = "NAME", conflicts_with = "at")]
+    pub view: Option<String>,
     #[command(flatten)]
     pub version: Version,
 }
@@ -464,7 +483,7 @@ Examples:
   lacus head ./cats -n 3 --columns image,label
   lacus head ./cats --json
 
-Texts are cut, arrays and media are told by type, shape and size.";
+Long texts are truncated; arrays and media are shown as type, shape and size.";
 
 #[derive(Debug, Args)]
 pub(crate) struct HeadArgs {
@@ -476,6 +495,9 @@ pub(crate) struct HeadArgs {
     /// Only these columns
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
+    /// The rows and columns of a saved view
+    #[arg(long, value_name = "NAME", conflicts_with = "at")]
+    pub view: Option<String>,
     #[command(flatten)]
     pub version: Version,
 }
@@ -490,7 +512,7 @@ Examples:
 pub(crate) struct LsArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// Only names that begin so
+    /// Only names that begin with this
     #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
     /// Also type, shape, layout and size
@@ -545,7 +567,7 @@ pub(crate) struct MvArgs {
     /// The name of a tensor or column
     #[arg(value_name = "FROM")]
     pub from: String,
-    /// Its new name, which nothing has yet
+    /// Its new name, which must not be taken
     #[arg(value_name = "TO")]
     pub to: String,
 }
@@ -555,7 +577,7 @@ Examples:
   lacus history ./data
   lacus history ./data --limit 5 --json
 
-A version, or a time as it is shown, can be given to --at of the reading commands.";
+The reading commands accept these versions and times as --at.";
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
@@ -572,7 +594,7 @@ const COMPACT_EXAMPLES: &str = "\
 Examples:
   lacus compact ./data
 
-Readers are not disturbed, and older versions stay readable: their files stay, too.";
+Readers are not disturbed, and older versions stay readable: their files are kept.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
@@ -603,25 +625,25 @@ pub(crate) struct ExplainArgs {
     /// The program's file; - reads standard input
     #[arg(value_name = "PROGRAM")]
     pub program: String,
-    /// How many sites compute
+    /// Number of sites that compute
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub sites: u64,
-    /// Shapes of what the program loads: A=40000x40000,v=1000:float32 (float64 unless said)
+    /// Shapes of what the program loads: A=40000x40000,v=1000:float32 (float64 by default)
     #[arg(long, value_name = "NAME=SHAPE,…")]
     pub shapes: Option<String>,
-    /// The extent of a tile along every axis; chosen if not given
+    /// Extent of a tile along every axis [default: chosen automatically]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub block: Option<u64>,
-    /// What the plan is to save
+    /// What the plan minimizes
     #[arg(long, value_enum, default_value_t = Goal::Time)]
     pub objective: Goal,
     /// Memory of a site, such as 2GiB
     #[arg(long, value_parser = crate::commands::parse_bytes)]
     pub memory: Option<u64>,
-    /// Rounds that a loop is assumed to take whose end depends on data
+    /// Rounds to assume for loops whose end depends on data
     #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
     pub rounds: Option<u64>,
-    /// Graphviz instead of text
+    /// Print Graphviz instead of text
     #[arg(long)]
     pub dot: bool,
 }
@@ -633,8 +655,8 @@ Examples:
   lacus run score.lac --data ./data --input query=query.npy
   echo 'save(load(\"A\") @ load(\"B\"), \"C\")' | lacus run - --data ./data
 
-A program loads tensors of the dataset, or of --input, and what it saves becomes
-one version when it has ended; when it fails, nothing is written. The language
+A program loads tensors from the dataset or from --input. What it saves becomes one
+version when it ends; if it fails, nothing is written. The language
 is described in docs/algebra.md; `lacus explain` shows what a program would do.";
 
 #[derive(Debug, Args)]
@@ -645,22 +667,23 @@ pub(crate) struct RunArgs {
     /// The dataset to load from and save into: a directory, s3://…, gs://… or az://…
     #[arg(long, value_name = "URL", value_hint = ValueHint::DirPath)]
     pub data: String,
-    /// Memory that tiles may take together, such as 2GiB; half of what there is if not given
+    /// Memory for all tiles together, such as 2GiB [default: half of the machine's]
     #[arg(long, value_parser = crate::commands::parse_bytes)]
     pub memory: Option<u64>,
-    /// Threads; as many as there are cores if not given. The result does not depend on it
+    /// Threads, at most LACUS_THREADS [default: LACUS_THREADS, or the number of cores]. The result does
+    /// not depend on it
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     pub workers: Option<usize>,
-    /// A directory for what does not fit into memory
+    /// Directory for what does not fit into memory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub spill: Option<PathBuf>,
-    /// A file of one tensor that the program loads by this name; can be given several times
+    /// A file of one tensor that the program loads by this name (repeatable)
     #[arg(long = "input", value_name = "NAME=FILE", value_parser = parse_input)]
     pub inputs: Vec<(String, PathBuf)>,
-    /// Fail when a result has NaN
+    /// Fail if a result contains NaN
     #[arg(long)]
     pub forbid_nan: bool,
-    /// Store what loops carry every so many rounds, and go on from there after a kill
+    /// Store the state of loops every N rounds; the same command resumes from there
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
     /// Return only when the result is safe against power loss
@@ -684,7 +707,7 @@ Examples:
   lacus doctor ./data
   lacus doctor s3://bucket/data --json
 
-Reads everything and compares checksums. Exits with 6 when something is damaged.";
+Reads everything and compares checksums. Exits with 6 if something is damaged.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {

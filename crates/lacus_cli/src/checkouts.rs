@@ -11,44 +11,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lacus_history::{CommitId, MAIN};
-use serde::{Deserialize, Serialize};
+use lacus::Place;
 
 use crate::failure::Failure;
-
-/// Where somebody stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Position {
-    /// The branch, or the one on which a state was looked for.
-    pub branch: String,
-    /// A state that is only read, and not the tip of the branch.
-    #[serde(flatten)]
-    pub detached: Option<Detached>,
-}
-
-/// A state that is only read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Detached {
-    Commit(CommitId),
-    /// A table version of the branch.
-    Version(u64),
-}
-
-impl Position {
-    pub(crate) fn on(branch: impl Into<String>) -> Position {
-        Position { branch: branch.into(), detached: None }
-    }
-}
-
-impl std::fmt::Display for Detached {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Detached::Commit(id) => f.write_str(&id.short()),
-            Detached::Version(version) => write!(f, "version {version}"),
-        }
-    }
-}
 
 /// All of them, in a file.
 #[derive(Clone, Debug)]
@@ -57,25 +22,30 @@ pub(crate) struct Checkouts {
     file: Option<PathBuf>,
 }
 
-type All = BTreeMap<String, Position>;
+type All = BTreeMap<String, Place>;
+
+/// Where what the user did is remembered; nowhere if there is no home.
+pub(crate) fn state_directory() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
+    let state = state.or_else(|| Some(absolute(std::env::home_dir()?)?.join(".local/state")));
+    state.map(|state| state.join("lacus"))
+}
 
 impl Checkouts {
     /// Those of the user who runs this.
     pub(crate) fn of_user() -> Checkouts {
-        let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
-        let state = state.or_else(|| Some(absolute(std::env::home_dir()?)?.join(".local/state")));
-        Checkouts { file: state.map(|state| state.join("lacus/checkouts.json")) }
+        Checkouts { file: state_directory().map(|state| state.join("checkouts.json")) }
     }
 
     /// Where the user stands in the dataset at `url`: on main, unless they went elsewhere.
-    pub(crate) fn get(&self, url: &str) -> Result<Position, Failure> {
+    pub(crate) fn get(&self, url: &str) -> Result<Place, Failure> {
         let all = self.file.as_deref().map(read).transpose()?.unwrap_or_default();
-        Ok(all.get(url).cloned().unwrap_or_else(|| Position::on(MAIN)))
+        Ok(all.get(url).cloned().unwrap_or_else(Place::main))
     }
 
     /// Goes elsewhere.
-    pub(crate) fn set(&self, url: &str, position: Position) -> Result<(), Failure> {
+    pub(crate) fn set(&self, url: &str, position: Place) -> Result<(), Failure> {
         let Some(file) = &self.file else {
             return Err(Failure::invalid("there is no place to remember a checkout")
                 .hint("set XDG_STATE_HOME or HOME, or name the branch with --branch"));
@@ -87,11 +57,11 @@ impl Checkouts {
         let lock = File::create(&lock_path).map_err(|e| Failure::file("open", &lock_path, &e))?;
         lock.lock().map_err(|e| Failure::file("lock", &lock_path, &e))?;
         let mut all = read(file)?;
-        let before = match position == Position::on(MAIN) {
+        let before = match position == Place::main() {
             true => all.remove(url),
             false => all.insert(url.to_owned(), position.clone()),
         };
-        if before.unwrap_or_else(|| Position::on(MAIN)) == position {
+        if before.unwrap_or_else(Place::main) == position {
             return Ok(());
         }
         write(directory, file, &all).map_err(|e| Failure::file("write", file, &e))
@@ -99,9 +69,9 @@ impl Checkouts {
 
     /// A new dataset is on main, whatever was at its place before.
     pub(crate) fn forget(&self, url: &str) -> Result<(), Failure> {
-        match self.get(url)? == Position::on(MAIN) {
+        match self.get(url)? == Place::main() {
             true => Ok(()),
-            false => self.set(url, Position::on(MAIN)),
+            false => self.set(url, Place::main()),
         }
     }
 }
@@ -128,6 +98,8 @@ fn write(directory: &Path, file: &Path, all: &All) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use lacus::{CommitId, Pinned};
+
     use super::*;
 
     #[test]
@@ -135,19 +107,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a/b/checkouts.json");
         let checkouts = Checkouts { file: Some(file.clone()) };
-        assert_eq!(checkouts.get("u").unwrap(), Position::on("main"));
+        assert_eq!(checkouts.get("u").unwrap(), Place::on("main"));
         assert!(!file.exists());
-        checkouts.set("u", Position::on("dev")).unwrap();
-        let version = Position { branch: "main".to_owned(), detached: Some(Detached::Version(3)) };
+        checkouts.set("u", Place::on("dev")).unwrap();
+        let version = Place::main().at(Pinned::Version(3));
         checkouts.set("v", version.clone()).unwrap();
-        let commit = Detached::Commit(CommitId::of(b"x"));
-        let commit = Position { branch: "main".to_owned(), detached: Some(commit) };
+        let commit = Place::main().at(Pinned::Commit(CommitId::of(b"x")));
         checkouts.set("w", commit.clone()).unwrap();
-        assert_eq!(checkouts.get("u").unwrap(), Position::on("dev"));
+        assert_eq!(checkouts.get("u").unwrap(), Place::on("dev"));
         assert_eq!(checkouts.get("v").unwrap(), version);
         assert_eq!(checkouts.get("w").unwrap(), commit);
         checkouts.forget("u").unwrap();
-        assert_eq!(checkouts.get("u").unwrap(), Position::on("main"));
+        assert_eq!(checkouts.get("u").unwrap(), Place::on("main"));
         fs::write(&file, "garbage").unwrap();
         let failure = checkouts.get("u").unwrap_err();
         assert!(failure.message().contains("checkouts.json"), "{failure:?}");

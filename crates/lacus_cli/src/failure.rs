@@ -2,13 +2,14 @@
 
 use std::io;
 
-use lacus_dataset::DatasetError;
-use lacus_exchange::ExchangeError;
-use lacus_files::FileError;
-use lacus_history::HistoryError;
-use lacus_io::{IoError, IoErrorKind};
-use lacus_table::{ErrorKind, TableError};
-use lacus_tensor::TensorError;
+use lacus::dataset::DatasetError;
+use lacus::exchange::ExchangeError;
+use lacus::files::FileError;
+use lacus::history::HistoryError;
+use lacus::io::IoError;
+use lacus::table::{ErrorKind, TableError};
+use lacus::tensor::TensorError;
+use lacus::{Error, Hint};
 use serde_json::{Value as Json, json};
 
 /// A command that did not reach its end.
@@ -124,104 +125,74 @@ impl Failure {
     }
 }
 
-impl From<TableError> for Failure {
-    fn from(error: TableError) -> Failure {
-        if matches!(error, TableError::Cancelled) {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        if error.is_cancelled() {
             return Failure::stopped();
         }
         let failure = Failure::new(error.kind(), error.to_string());
+        let failure = match error.hint() {
+            Some(hint) => match told(&hint) {
+                Some(words) => failure.hint(words),
+                None => failure,
+            },
+            None => failure,
+        };
         match error {
-            TableError::NotADataset { url, .. } => failure.hint(format!("`lacus create {url}` makes one")),
-            TableError::AlreadyExists { .. } => failure.hint("a dataset is made where nothing is yet"),
-            TableError::NoSuchTensor { close, .. } if close.is_empty() => {
-                failure.hint("`lacus ls` lists the tensors")
+            Error::History(HistoryError::Ambiguous { candidates, .. }) => {
+                failure.details(json!({"candidates": candidates}))
             }
-            TableError::IsColumn { .. } => {
-                failure.hint("`lacus head` shows rows, `lacus export` writes them to files")
-            }
-            TableError::NoSuchVersion { .. } => failure.hint("`lacus history` lists the versions"),
-            TableError::Io(error) if error.kind() == IoErrorKind::Refused => {
-                failure.hint("check permissions and credentials (the environment, or --storage-option)")
-            }
-            TableError::Corrupt { .. } => failure.hint("`lacus doctor` looks the whole dataset over"),
-            _ => failure,
-        }
-    }
-}
-
-impl From<DatasetError> for Failure {
-    fn from(error: DatasetError) -> Failure {
-        let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            DatasetError::Table(error) => error.into(),
-            DatasetError::NoSuchColumn { close, .. } if close.is_empty() => {
-                failure.hint("`lacus info` lists the columns")
+            Error::History(HistoryError::Conflicts { conflicts, without_union }) => {
+                failure.details(json!({"conflicts": conflicts, "without_union": without_union}))
             }
             _ => failure,
         }
     }
 }
 
-impl From<ExchangeError> for Failure {
-    fn from(error: ExchangeError) -> Failure {
-        let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            ExchangeError::Cancelled => Failure::stopped(),
-            ExchangeError::Dataset(error) => error.into(),
-            ExchangeError::File(error) => error.into(),
-            ExchangeError::Bad { .. } => {
-                failure.hint("--on-error skip leaves such things out and tells them")
+/// What helps, as commands.
+fn told(hint: &Hint) -> Option<String> {
+    let words = match hint {
+        Hint::Create { url } => return Some(format!("`lacus create {url}` creates one")),
+        Hint::EmptyPlace => "choose an empty location",
+        Hint::ListTensors => "`lacus ls` lists the tensors",
+        Hint::ListColumns => "`lacus info` lists the columns",
+        Hint::ListVersions => "`lacus history` lists the versions",
+        Hint::ListRefs => {
+            "`lacus branch` and `lacus tag` list names, `lacus log` commits, `lacus history` versions"
+        }
+        Hint::OtherBranch => "`lacus branch` lists them",
+        Hint::ListViews => "`lacus views` lists the saved views",
+        Hint::ReadRows => "`lacus head` shows rows, `lacus export` writes them to files",
+        Hint::Credentials => "check permissions and credentials (the environment, or --storage-option)",
+        Hint::Doctor => "`lacus doctor` checks the whole dataset",
+        Hint::Check => "`lacus check` checks the whole history",
+        Hint::FirstCommit => "`lacus commit -m MESSAGE` creates the first",
+        Hint::CleanedUp => "a clean-up (`lacus gc --keep`) removed what was old",
+        Hint::MoreDigits => "give more digits",
+        Hint::DecideConflicts => "choose with -X ours, -X theirs or -X union",
+        Hint::SkipErrors => "--on-error skip leaves these out and lists them",
+        Hint::Kind => "specify the format with --as",
+        Hint::SumDuplicates => "--sum-duplicates adds their values",
+        Hint::DiscardOthers => "--force discards them as well",
+        // The message names the commands already.
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// Errors of the parts, on the way to the one above.
+macro_rules! failures {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Error::from(error).into()
             }
-            ExchangeError::Taken { .. } => failure.hint("it is written where nothing is yet"),
-            _ => failure,
         }
-    }
+    )*};
 }
 
-impl From<HistoryError> for Failure {
-    fn from(error: HistoryError) -> Failure {
-        let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            HistoryError::Io(error) => error.into(),
-            HistoryError::Table(error) => error.into(),
-            HistoryError::NoSuchRef { close, .. } if close.is_empty() => failure.hint(
-                "`lacus branch` and `lacus tag` list names, `lacus log` commits, `lacus history` versions",
-            ),
-            HistoryError::NoCommitYet { .. } => failure.hint("`lacus commit -m MESSAGE` makes the first"),
-            HistoryError::Gone { .. } => failure.hint("a clean-up (`lacus gc --keep`) removed what was old"),
-            HistoryError::Corrupt { .. } => failure.hint("`lacus check` looks the whole history over"),
-            HistoryError::Ambiguous { candidates, .. } => {
-                failure.hint("give more digits").details(json!({"candidates": candidates}))
-            }
-            HistoryError::Conflicts { conflicts, without_union } => failure
-                .hint("-X ours, -X theirs or -X union says what counts")
-                .details(json!({"conflicts": conflicts, "without_union": without_union})),
-            _ => failure,
-        }
-    }
-}
-
-impl From<IoError> for Failure {
-    fn from(error: IoError) -> Failure {
-        TableError::from(error).into()
-    }
-}
-
-impl From<TensorError> for Failure {
-    fn from(error: TensorError) -> Failure {
-        Failure::new(error.kind(), error.to_string())
-    }
-}
-
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Failure {
-        let failure = Failure::new(error.kind(), error.to_string());
-        match failure.message.contains("more than once") {
-            true => failure.hint("--sum-duplicates adds their values"),
-            false => failure,
-        }
-    }
-}
+failures!(TableError, DatasetError, ExchangeError, HistoryError, IoError, TensorError, FileError);
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,12 @@ mod stop;
 mod args;
 mod checkouts;
 mod numbers;
+mod parameters;
 mod place;
 mod preview;
+mod prompt;
 mod shown;
+mod statements;
 mod stream;
 
 mod commands;
@@ -22,7 +25,7 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 
 use clap::Parser;
 use clap::error::ErrorKind as ClapKind;
-use lacus_table::ErrorKind;
+use lacus::table::ErrorKind;
 
 use crate::args::Cli;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! Elements as text for people and as JSON for programs.
 
 use half::{bf16, f16};
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 use serde_json::{Value as Json, json};
 
 /// One element, as wide as its family goes.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lacus_table::{Progress, ProgressFn};
+use lacus::table::{Progress, ProgressFn};
 use serde_json::Value as Json;
 
 use crate::failure::Failure;
@@ -123,9 +123,9 @@ impl Bar {
     }
 
     /// What imports and exports tell progress to.
-    pub(crate) fn rows_listener(&self) -> Option<lacus_exchange::ProgressFn> {
+    pub(crate) fn rows_listener(&self) -> Option<lacus::exchange::ProgressFn> {
         let shown = Arc::clone(self.shown.as_ref()?);
-        Some(Arc::new(move |progress: lacus_exchange::Progress| {
+        Some(Arc::new(move |progress: lacus::exchange::Progress| {
             let total_bytes = progress.total_items.unwrap_or(progress.items);
             move_to(&shown, Progress { done_bytes: progress.items, total_bytes });
         }))

@@ -1,114 +1,90 @@
 //! A dataset and where the user stands in it.
 
-use lacus_history::{CommitId, HistoryError, Resolved, State, Timeline};
-use lacus_table::{At, ErrorKind, Table};
+use std::sync::Arc;
 
-use crate::checkouts::{Detached, Position};
+use lacus::history::{Commit, CommitId, Resolved, State, Timeline};
+use lacus::table::Table;
+use lacus::{At, Checkout, Error, Hint, Place, Repository};
+
 use crate::failure::Failure;
 
 /// A dataset and where the user stands in it.
-pub(crate) struct Place {
-    /// As the user wrote it.
-    pub url: String,
-    pub timeline: Timeline,
-    pub position: Position,
+pub(crate) struct Standing {
+    pub repository: Repository,
+    pub place: Place,
 }
 
-impl Place {
+impl Standing {
+    /// As the user wrote it.
+    pub(crate) fn url(&self) -> &str {
+        self.repository.url()
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        self.repository.timeline()
+    }
+
     /// The branch one stands on, or looked for a state on.
     pub(crate) fn branch(&self) -> &str {
-        &self.position.branch
+        &self.place.branch
     }
 
     /// The branch to write to; a state that is only read is refused.
     pub(crate) fn writable(&self) -> Result<&str, Failure> {
-        match self.position.detached {
+        match self.place.pinned {
             None => Ok(self.branch()),
             Some(at) => Err(Failure::invalid(format!("detached at {at}: nothing can be written here"))
-                .hint(format!("`lacus checkout {} -b NAME` makes a branch of it", self.url))),
+                .hint(format!("`lacus checkout {} -b NAME` makes a branch of it", self.url()))),
         }
     }
 
-    /// The table of the branch to write to.
-    pub(crate) async fn open_to_write(&self) -> Result<Table, Failure> {
+    /// The branch to write to, checked out.
+    pub(crate) async fn checkout(&self) -> Result<Checkout, Failure> {
         let branch = self.writable()?;
-        let opened = self.timeline.open(branch, None).await.map_err(|error| self.explained(error))?;
-        Ok(opened.table)
+        self.repository.checkout(branch).await.map_err(|error| self.explained(error))
     }
 
     /// What is read: the state that `at` names, or where one stands.
     pub(crate) async fn open(&self, at: Option<&str>) -> Result<Table, Failure> {
-        let branch = self.branch();
-        let opened = match (at, self.position.detached) {
-            (Some(text), _) => self.timeline.open(branch, Some(&self.revision(text))).await,
-            (None, None) => self.timeline.open(branch, None).await,
-            (None, Some(Detached::Commit(id))) => self.timeline.open(branch, Some(&id.to_string())).await,
-            (None, Some(Detached::Version(version))) => {
-                self.timeline.pinned(branch, At::Version(version)).await
-            }
+        let at = at.map_or(At::Here, At::from);
+        let opened = match (&at, self.place.pinned) {
+            (At::Here, None) => self.repository.open(&self.place, &at).await,
+            _ => self.repository.look(&self.place, &at).await,
         };
-        Ok(opened.map_err(|error| self.explained(error))?.table)
-    }
-
-    /// The revision that a text means here: `HEAD` is where one stands.
-    pub(crate) fn revision(&self, text: &str) -> String {
-        let Some(at) = self.position.detached else { return text.to_owned() };
-        let rest = |word: &str| {
-            text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(['~', '^']))
-        };
-        match rest("HEAD").or_else(|| rest("@")) {
-            Some(rest) => format!("{}{rest}", in_full(at)),
-            None => text.to_owned(),
-        }
+        Ok(opened.map_err(|error| self.explained(error))?.into_dataset().into_table())
     }
 
     /// The state to compare with when nothing is said.
     pub(crate) fn here(&self) -> State {
-        match self.position.detached {
+        match self.place.pinned {
             None => State::Newest,
-            Some(at) => State::Revision(in_full(at)),
+            Some(at) => State::Revision(at.in_full()),
         }
     }
 
     pub(crate) async fn resolve(&self, text: &str) -> Result<Resolved, Failure> {
-        let resolved = self.timeline.resolve(self.branch(), &self.revision(text)).await;
-        resolved.map_err(|error| self.explained(error))
+        self.repository.resolve(&self.place, text).await.map_err(|error| self.explained(error))
     }
 
-    /// The commit that a text means; without one, the newest of where one stands.
-    pub(crate) async fn commit(
-        &self,
-        text: Option<&str>,
-    ) -> Result<(CommitId, std::sync::Arc<lacus_history::Commit>), Failure> {
-        let text = self.revision(text.unwrap_or("HEAD"));
-        let found = self.timeline.resolve_commit(self.branch(), &text).await;
+    /// The commit that a text means; without one, where one stands.
+    pub(crate) async fn commit(&self, text: Option<&str>) -> Result<(CommitId, Arc<Commit>), Failure> {
+        let found = self.repository.commit_at(&self.place, Some(text.unwrap_or("HEAD"))).await;
         found.map_err(|error| self.explained(error))
     }
 
-    /// An error with what helps here.
-    pub(crate) fn explained(&self, error: HistoryError) -> Failure {
-        match &error {
-            // Versions are counted, so one that is not there is not found, whatever else the word may be.
-            HistoryError::BadRevision { text, .. } if is_version(text) => {
-                Failure::new(ErrorKind::NotFound, error.to_string())
-                    .hint("`lacus history` lists the versions")
-            }
-            HistoryError::NoSuchRef { name, what: "branch", .. } if name == self.branch() => {
-                Failure::from(error).hint(format!("`lacus checkout {} main` goes to main", self.url))
-            }
-            _ => error.into(),
+    /// An error with what helps here: if it is the branch one stands on that is gone, there is another.
+    pub(crate) fn explained(&self, error: impl Into<Error>) -> Failure {
+        let error = error.into();
+        let stood = match (&error, error.hint()) {
+            (
+                Error::History(lacus::history::HistoryError::NoSuchRef { name, .. }),
+                Some(Hint::OtherBranch),
+            ) => name == self.branch(),
+            _ => false,
+        };
+        match stood {
+            true => Failure::from(error).hint(format!("`lacus checkout {} main` goes to main", self.url())),
+            false => error.into(),
         }
     }
-}
-
-fn in_full(at: Detached) -> String {
-    match at {
-        Detached::Commit(id) => id.to_string(),
-        Detached::Version(version) => format!("@{version}"),
-    }
-}
-
-fn is_version(text: &str) -> bool {
-    let digits = text.strip_prefix('@').or_else(|| text.strip_prefix("version:")).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
 }

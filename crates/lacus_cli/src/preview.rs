@@ -6,9 +6,9 @@
 //!  [90 91 92 ... 99]]
 //! ```
 
-use lacus_layout::Header;
-use lacus_table::{Read, Table};
-use lacus_tensor::{DType, Index, Selection, Shape, SparseTensor, Tensor};
+use lacus::layout::Header;
+use lacus::table::{Read, Table};
+use lacus::tensor::{DType, Index, Selection, Shape, SparseTensor, Tensor};
 
 use crate::failure::Failure;
 use crate::numbers;
@@ -101,7 +101,7 @@ pub(crate) async fn first_nonzeros(
         let stop = i64::try_from(wanted).unwrap_or(i64::MAX);
         let indices = [Index::Slice { start: None, stop: Some(stop), step: None }];
         let Read::Sparse(found) = table.read(name, &indices).await? else {
-            return Err(Failure::new(lacus_table::ErrorKind::Internal, "a sparse layout was read as dense"));
+            return Err(Failure::new(lacus::table::ErrorKind::Internal, "a sparse layout was read as dense"));
         };
         if found.nnz() as u64 >= enough || wanted >= rows {
             return Ok(found);
@@ -230,7 +230,7 @@ fn bracketed(text: &mut String, items: &[String], edges: &[Edges], depth: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lacus_tensor::{Buffer, parse_indices};
+    use lacus::tensor::{Buffer, parse_indices};
 
     fn counting(dims: &[u64]) -> Tensor {
         let shape = Shape::new(dims).unwrap();

@@ -51,6 +51,11 @@ impl Stop {
         Stop { flag, asked }
     }
 
+    /// Nobody asks: whoever runs listens itself.
+    pub(crate) fn never() -> Stop {
+        Stop { flag: Arc::default(), asked: watch::channel(false).1 }
+    }
+
     /// The flag that writers look at.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)

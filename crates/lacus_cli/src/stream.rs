@@ -4,11 +4,10 @@
 //! "0:1000, ::2" ─parts→ "0:96, ::2", "96:192, ::2", … ─read→ bytes ─→ the .npy file, in C order
 //! ```
 
-use std::io::Write;
-
-use lacus_layout::Header;
-use lacus_table::Table;
-use lacus_tensor::{DType, Group, Index, Selection, Shape};
+use lacus::files::npy_header;
+use lacus::layout::Header;
+use lacus::table::Table;
+use lacus::tensor::{Group, Index, Selection};
 
 use crate::failure::Failure;
 use crate::output::Bar;
@@ -30,7 +29,8 @@ pub(crate) async fn write_npy(
     mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let item_bytes = header.dtype.size_bytes() as u64;
-    write(&npy_header(header.dtype, selection.output_shape())?)?;
+    let no_bfloat16 = || Failure::invalid("numpy files have no bfloat16; write a .safetensors file instead");
+    write(&npy_header(header.dtype, selection.output_shape()).ok_or_else(no_bfloat16)?)?;
     let total = selection.output_shape().byte_len(header.dtype)? as u64;
     let parts = parts(selection, header.chunk_shape(), item_bytes).unwrap_or_else(|| vec![indices.to_vec()]);
     let mut buffer = Vec::new();
@@ -46,34 +46,6 @@ pub(crate) async fn write_npy(
         tokio::task::yield_now().await;
     }
     Ok(())
-}
-
-/// The bytes of an `.npy` file before its elements.
-fn npy_header(dtype: DType, shape: &Shape) -> Result<Vec<u8>, Failure> {
-    let letter = match dtype {
-        DType::Bool => 'b',
-        DType::BF16 => {
-            return Err(Failure::invalid("numpy files have no bfloat16; write a .safetensors file instead"));
-        }
-        _ if dtype.is_complex() => 'c',
-        _ if dtype.is_float() => 'f',
-        _ if dtype.name().starts_with('u') => 'u',
-        _ => 'i',
-    };
-    let order = if dtype.size_bytes() == 1 { '|' } else { '<' };
-    let descr = format!("{order}{letter}{}", dtype.size_bytes());
-    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    // Six bytes of magic, two of version, two of length, the text and its line end fill lines of 64.
-    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
-    text.extend(std::iter::repeat_n(' ', length - 1 - text.len()));
-    text.push('\n');
-    let length = u16::try_from(length).map_err(|_| Failure::invalid("the shape is too long for .npy"))?;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header
-        .write_all(&length.to_le_bytes())
-        .and_then(|()| header.write_all(text.as_bytes()))
-        .map_err(Failure::stdout)?;
-    Ok(header)
 }
 
 /// What a selection takes of each axis, when its elements are in the order of the tensor's axes: `None` when
@@ -150,7 +122,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lacus_tensor::parse_indices;
+    use lacus::tensor::{Shape, parse_indices};
 
     /// Linear positions that a selection picks, in order.
     fn picked(shape: &Shape, indices: &[Index]) -> Vec<u64> {
@@ -196,20 +168,5 @@ mod tests {
         let slice = |start, stop| Index::Slice { start: Some(start), stop: Some(stop), step: Some(1) };
         assert_eq!(parts[0][0], slice(0, 96));
         assert_eq!(parts.last().unwrap()[0], slice(960, 1000));
-    }
-
-    #[test]
-    fn headers_are_numpys() {
-        let check = |dtype: DType, dims: &[u64], expected: &str| {
-            let header = npy_header(dtype, &Shape::new(dims).unwrap()).unwrap();
-            assert_eq!(header.len() % 64, 0);
-            assert_eq!(std::str::from_utf8(&header[10..]).unwrap().trim_end(), expected);
-        };
-        check(DType::U8, &[2, 3], "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }");
-        check(DType::Bool, &[7], "{'descr': '|b1', 'fortran_order': False, 'shape': (7,), }");
-        check(DType::C128, &[], "{'descr': '<c16', 'fortran_order': False, 'shape': (), }");
-        check(DType::F16, &[0], "{'descr': '<f2', 'fortran_order': False, 'shape': (0,), }");
-        check(DType::I64, &[1], "{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }");
-        assert!(npy_header(DType::BF16, &Shape::new([1]).unwrap()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lacus_history::Choice;
+use lacus::history::Choice;
 
 use super::{Url, key_value};
 
@@ -13,8 +13,8 @@ Examples:
   lacus commit ./data -m 'Train' --meta run=12 --meta 'score=0.93'
   lacus commit ./data -m 'Embed' --program embed.py --input HEAD:photos --param model=vit-b --output vectors
 
-A commit names the newest version and makes it safe against power loss. What
---program, --function, --input and --param say is what `lacus lineage` tells.";
+A commit names the newest version and makes it safe against power loss. `lacus
+lineage` shows what --program, --function, --input and --param record.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CommitArgs {
@@ -26,10 +26,10 @@ pub(crate) struct CommitArgs {
     /// Who did it [default: LACUS_AUTHOR, or the user]
     #[arg(long, value_name = "NAME")]
     pub author: Option<String>,
-    /// Something to keep with it; the value is JSON, or else a text (repeatable)
+    /// Metadata to store with it; the value is JSON or plain text (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub meta: Vec<(String, String)>,
-    /// Commit although nothing is in the draft
+    /// Commit even if the draft is empty
     #[arg(long)]
     pub allow_empty: bool,
     #[command(flatten)]
@@ -49,10 +49,10 @@ pub(crate) struct MadeArgs {
     /// What they were made from: a commit, and a tensor of it (repeatable)
     #[arg(long = "input", value_name = "REV[:TENSOR]")]
     pub inputs: Vec<String>,
-    /// A parameter; the value is JSON, or else a text (repeatable)
+    /// A parameter; the value is JSON or plain text (repeatable)
     #[arg(long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub params: Vec<(String, String)>,
-    /// A tensor that was made so [default: all that the draft changed] (repeatable)
+    /// A tensor that was made this way [default: all that the draft changed] (repeatable)
     #[arg(long = "output", value_name = "NAME")]
     pub outputs: Vec<String>,
 }
@@ -78,13 +78,13 @@ Examples:
 pub(crate) struct LogArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// Where to begin [default: where one stands]
+    /// Where to begin [default: the current state]
     #[arg(value_name = "REV")]
     pub revisions: Vec<String>,
-    /// Draw which commit comes from which
+    /// Draw the graph of commits
     #[arg(long)]
     pub graph: bool,
-    /// A line per commit
+    /// One line per commit
     #[arg(long)]
     pub oneline: bool,
     /// Begin at all branches and tags
@@ -104,7 +104,7 @@ Examples:
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// A commit, tag or branch [default: the newest commit of where one stands]
+    /// A commit, tag or branch [default: the newest commit of the current branch]
     #[arg(value_name = "REV")]
     pub revision: Option<String>,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct ShowArgs {
 /// Whether old and new values are shown.
 #[derive(Debug, Args)]
 pub(crate) struct ValuesArgs {
-    /// Also old and new values: of at most N samples or regions of each tensor [default: 10]
+    /// Also show old and new values of at most N samples or regions of each tensor [default: 10]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub values: Option<usize>,
 }
@@ -122,18 +122,19 @@ pub(crate) struct ValuesArgs {
 pub(super) const BRANCH_EXAMPLES: &str = "\
 Examples:
   lacus branch ./data                  all branches; * is the one that is checked out
-  lacus branch ./data try              a new one, from where one stands
+  lacus branch ./data try              a new one, from the current state
   lacus branch ./data fix v1.0         a new one, from any commit
-  lacus branch ./data -m try tried     another name
-  lacus branch ./data -d tried         away with it
+  lacus branch ./data -m try tried     rename it
+  lacus branch ./data -d tried         delete it
 
-A branch costs metadata only. -d refuses one whose commits nothing else has; -D does not.";
+A branch costs metadata only. -d refuses to delete commits that no other branch or tag
+has; -D does not.";
 
 #[derive(Debug, Args)]
 pub(crate) struct BranchArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// The branch to make, and what from; or those to delete; or the old name and the new one
+    /// The branch to create, and from what; or the branches to delete; or the old and the new name
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Delete
@@ -158,7 +159,7 @@ Examples:
 pub(crate) struct TagArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// The tag to make, and of what; or those to delete
+    /// The tag to create, and of what; or the tags to delete
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// What it is for
@@ -172,24 +173,24 @@ pub(crate) struct TagArgs {
 pub(super) const CHECKOUT_EXAMPLES: &str = "\
 Examples:
   lacus checkout ./data try            to a branch: commands read and write it from now on
-  lacus checkout ./data -b try         to a new one, from where one stands
+  lacus checkout ./data -b try         to a new one, from the current state
   lacus checkout ./data -b fix v1.0    to a new one, from any commit
-  lacus checkout ./data v1.0           look at an older state, which is not written to
+  lacus checkout ./data v1.0           look at an older state, read-only
 
-Where one stands is remembered for this user, and moves nobody else. --branch
-and LACUS_BRANCH count more.";
+The checkout is remembered per user and does not affect others. --branch and
+LACUS_BRANCH override it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckoutArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// A branch; or a tag, commit, version or time, to look at. With -b, what to make the branch from
+    /// A branch; or a tag, commit, version or time to look at. With -b, where the new branch starts
     #[arg(value_name = "REV", required_unless_present = "create")]
     pub revision: Option<String>,
-    /// Make a branch and go there
+    /// Create a branch and switch to it
     #[arg(short = 'b', value_name = "NAME")]
     pub create: Option<String>,
-    /// Go although the branch one leaves has a draft, which stays there
+    /// Switch even if the current branch has a draft (it stays there)
     #[arg(long, short)]
     pub force: bool,
 }
@@ -211,7 +212,7 @@ pub(crate) struct DiffArgs {
     /// The state after [default: the newest version]
     #[arg(value_name = "B")]
     pub after: Option<String>,
-    /// Only a summary, as without it
+    /// Only a summary (the default)
     #[arg(long, conflicts_with = "values")]
     pub stat: bool,
     #[command(flatten)]
@@ -220,9 +221,9 @@ pub(crate) struct DiffArgs {
 
 /// What settles conflicts.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "When both sides changed the same")]
+#[command(next_help_heading = "When both sides changed the same thing")]
 pub(crate) struct Settle {
-    /// What counts [default: stop, with nothing changed]
+    /// Which side wins [default: stop and change nothing]
     #[arg(
         short = 'X',
         long = "strategy-option",
@@ -231,13 +232,13 @@ pub(crate) struct Settle {
         hide_possible_values = true
     )]
     pub strategy: Option<Strategy>,
-    /// As -X ours
+    /// Same as -X ours
     #[arg(long, conflicts_with_all = ["strategy", "theirs", "union"])]
     pub ours: bool,
-    /// As -X theirs
+    /// Same as -X theirs
     #[arg(long, conflicts_with_all = ["strategy", "union"])]
     pub theirs: bool,
-    /// As -X union: both, where that has a meaning
+    /// Same as -X union: keep both, where that is possible
     #[arg(long, conflicts_with = "strategy")]
     pub union: bool,
 }
@@ -268,8 +269,8 @@ Examples:
   lacus merge ./data try --no-ff -m 'What was tried'
   lacus merge ./data try -X theirs
 
-When both sides changed the same, it is listed, nothing is changed, and the exit
-code is 4.";
+If both sides changed the same thing, the conflicts are listed, nothing is changed, and
+the exit code is 4.";
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
@@ -278,13 +279,13 @@ pub(crate) struct MergeArgs {
     /// A branch, tag or commit
     #[arg(value_name = "REV")]
     pub revision: String,
-    /// What the merge commit says
+    /// Message of the merge commit
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
-    /// Make a commit with two parents even when the branch could simply move on
+    /// Create a merge commit even if the branch could fast-forward
     #[arg(long, conflicts_with = "ff_only")]
     pub no_ff: bool,
-    /// Only move on, or do nothing
+    /// Fast-forward, or do nothing
     #[arg(long)]
     pub ff_only: bool,
     #[command(flatten)]
@@ -303,7 +304,7 @@ pub(crate) struct CherryPickArgs {
     /// The commit
     #[arg(value_name = "REV")]
     pub revision: String,
-    /// What the new commit says [default: what the picked one does]
+    /// Message of the new commit [default: that of the picked one]
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
     #[command(flatten)]
@@ -314,7 +315,7 @@ pub(super) const REVERT_EXAMPLES: &str = "\
 Examples:
   lacus revert ./data 3f2a91
   lacus revert ./data HEAD -m 'Not these labels'
-  lacus revert ./data HEAD --mainline 1       a merge: what came in with it is undone";
+  lacus revert ./data HEAD --mainline 1       a merge: undo what it brought in";
 
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
@@ -323,10 +324,10 @@ pub(crate) struct RevertArgs {
     /// The commit
     #[arg(value_name = "REV")]
     pub revision: String,
-    /// Of a merge, the parent to go back to: 1 is the branch it was made on, 2 what was merged
+    /// For a merge, the parent to go back to: 1 is the branch it was made on, 2 what was merged
     #[arg(long, value_name = "N")]
     pub mainline: Option<u64>,
-    /// What the new commit says
+    /// Message of the new commit
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
     #[command(flatten)]
@@ -338,7 +339,7 @@ Examples:
   lacus restore ./data v1.0
   lacus restore ./data 2026-01-31
 
-It is a new version of the draft: `lacus commit` keeps it, `lacus discard` does not.";
+The new version is part of the draft: `lacus commit` keeps it, `lacus discard` removes it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
@@ -358,7 +359,7 @@ Examples:
 pub(crate) struct DiscardArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// Even versions that others wrote
+    /// Discard versions that others wrote as well
     #[arg(long, short)]
     pub force: bool,
 }
@@ -367,7 +368,7 @@ pub(super) const PUBLISH_EXAMPLES: &str = "\
 Examples:
   lacus publish ./data try             prints where the table is
 
-Main is one already.";
+The main branch already is one.";
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
@@ -390,7 +391,7 @@ pub(crate) struct LineageArgs {
     /// A tensor or column
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// As of this commit, tag or branch [default: where one stands]
+    /// As of this commit, tag or branch [default: the current state]
     #[arg(long, value_name = "REV")]
     pub at: Option<String>,
 }
@@ -401,23 +402,23 @@ Examples:
   lacus gc ./data --remove
   lacus gc ./data --keep 90d --remove  older commits lose their data, but tags and tips keep it
 
-Needed is what a branch, a tag, a commit or a draft reaches. Durations are such as
+Files used by a branch, tag, saved view, commit or draft are kept. Durations look like
 90s, 15m, 12h, 30d, 4w.";
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// Remove, and not only tell
+    /// Remove the files instead of listing them
     #[arg(long)]
     pub remove: bool,
-    /// Only tell, as without it
+    /// Only list (the default)
     #[arg(long, conflicts_with = "remove")]
     pub dry_run: bool,
-    /// Leave what is younger: writers may be about to need it
+    /// Keep files younger than this: running writers may still need them
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration)]
     pub grace: Duration,
-    /// Keep commits of this age, tags and tips; without it, all commits
+    /// Keep only commits younger than this, and all tags and newest commits [default: all commits]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub keep: Option<Duration>,
 }
@@ -427,17 +428,17 @@ Examples:
   lacus expire ./data --older-than 7d --dry-run
   lacus expire ./data --older-than 7d
 
-Versions that are in no commit and not the newest of a branch can then no longer
-be opened; the next `lacus gc` removes what only they had.";
+Afterwards, versions that are in no commit and not the newest of a branch can no
+longer be opened. The next `lacus gc` removes the files that only they used.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExpireArgs {
     #[command(flatten)]
     pub dataset: Url,
-    /// How old, such as 7d or 12h
+    /// Minimum age, such as 7d or 12h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub older_than: Duration,
-    /// Only tell
+    /// Only list
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -447,7 +448,7 @@ Examples:
   lacus check ./data
   lacus check ./data --repair
 
-Exits with 6 when something is damaged. --repair puts right what needs no guessing.";
+Exits with 6 if something is damaged. --repair fixes what can be fixed without guessing.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {

@@ -1,41 +1,40 @@
 //! `lacus branch`: lists, makes, renames and deletes branches.
 
-use lacus_history::{BranchInfo, MAIN};
+use lacus::history::{BranchInfo, MAIN};
 use serde_json::{Value as Json, json};
 
 use super::Context;
 use crate::args::BranchArgs;
-use crate::checkouts::Position;
 use crate::failure::Failure;
 use crate::output::{Side, columns, count, few, time};
-use crate::place::Place;
+use crate::place::Standing;
+use lacus::Place;
 
 pub(crate) async fn run(context: &Context, args: BranchArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     if args.delete || args.force_delete {
-        return delete(context, &place, &args.names, args.force_delete).await;
+        return delete(context, &here, &args.names, args.force_delete).await;
     }
     match (&args.names[..], args.rename) {
-        ([], _) => list(context, &place).await,
-        ([to], true) => rename(context, &place, place.writable()?, to).await,
-        ([from, to], true) => rename(context, &place, from, to).await,
-        ([name], false) => create(context, &place, name, None).await,
-        ([name, from], false) => create(context, &place, name, Some(from)).await,
+        ([], _) => list(context, &here).await,
+        ([to], true) => rename(context, &here, here.writable()?, to).await,
+        ([from, to], true) => rename(context, &here, from, to).await,
+        ([name], false) => create(context, &here, name, None).await,
+        ([name, from], false) => create(context, &here, name, Some(from)).await,
         _ => {
             Err(Failure::invalid("a branch has one name, and is made from one commit or gets one other name"))
         }
     }
 }
 
-async fn list(context: &Context, place: &Place) -> Result<(), Failure> {
-    let found = place.timeline.list_branches(place.branch()).await;
-    let found = found.map_err(|error| place.explained(error))?;
-    let is_current = |info: &BranchInfo| place.position == Position::on(&info.name);
+async fn list(context: &Context, here: &Standing) -> Result<(), Failure> {
+    let found = here.timeline().list_branches(here.branch()).await;
+    let found = found.map_err(|error| here.explained(error))?;
+    let is_current = |info: &BranchInfo| here.place == Place::on(&info.name);
     context.output.result(
         || found.iter().map(|info| as_json(info, is_current(info))).collect(),
         || {
-            let detached =
-                place.position.detached.map(|at| format!("* (detached at {at})\n")).unwrap_or_default();
+            let detached = here.place.pinned.map(|at| format!("* (detached at {at})\n")).unwrap_or_default();
             let rows: Vec<Vec<String>> = found.iter().map(|info| row(info, is_current(info))).collect();
             detached + &columns(&[Side::Left; 3], &rows)
         },
@@ -64,19 +63,19 @@ fn as_json(info: &BranchInfo, is_current: bool) -> Json {
     })
 }
 
-async fn create(context: &Context, place: &Place, name: &str, from: Option<&str>) -> Result<(), Failure> {
-    let (id, commit) = place.commit(from).await?;
-    place.timeline.create_branch(name, (id, &commit)).await?;
+async fn create(context: &Context, here: &Standing, name: &str, from: Option<&str>) -> Result<(), Failure> {
+    let (id, commit) = here.commit(from).await?;
+    here.timeline().create_branch(name, (id, &commit)).await?;
     context.output.done(
         || json!({"branch": name, "commit": id}),
         || format!("made branch {name} at {} {}", id.short(), commit.summary()),
     )
 }
 
-async fn rename(context: &Context, place: &Place, from: &str, to: &str) -> Result<(), Failure> {
-    place.timeline.rename_branch(from, to).await?;
+async fn rename(context: &Context, here: &Standing, from: &str, to: &str) -> Result<(), Failure> {
+    here.timeline().rename_branch(from, to).await?;
     // Who stands on it goes along.
-    let url = place.timeline.home().url().as_str();
+    let url = here.timeline().home().url().as_str();
     let mut stood = context.checkouts.get(url)?;
     if stood.branch == from {
         stood.branch = to.to_owned();
@@ -85,22 +84,22 @@ async fn rename(context: &Context, place: &Place, from: &str, to: &str) -> Resul
     context.output.done(|| json!({"from": from, "to": to}), || format!("renamed branch {from} to {to}"))
 }
 
-async fn delete(context: &Context, place: &Place, names: &[String], force: bool) -> Result<(), Failure> {
-    let stood = context.checkouts.get(place.timeline.home().url().as_str())?;
+async fn delete(context: &Context, here: &Standing, names: &[String], force: bool) -> Result<(), Failure> {
+    let stood = context.checkouts.get(here.timeline().home().url().as_str())?;
     for name in names {
-        if *name == stood.branch || name == place.branch() {
+        if *name == stood.branch || name == here.branch() {
             return Err(Failure::invalid(format!("delete branch: {name:?} is the branch one stands on"))
                 .hint(format!(
                     "`lacus checkout {} {}` goes elsewhere",
-                    place.url,
+                    here.url(),
                     if name == MAIN { "OTHER" } else { MAIN }
                 )));
         }
         // All or none, as far as it can be seen before.
-        place.timeline.tip(name).await?;
+        here.timeline().tip(name).await?;
     }
     for name in names {
-        place.timeline.delete_branch(name, force).await?;
+        here.timeline().delete_branch(name, force).await?;
     }
     context.output.done(|| json!({"deleted": names}), || format!("deleted branch {}", few(names, 10)))
 }

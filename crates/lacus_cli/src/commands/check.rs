@@ -1,7 +1,7 @@
 //! `lacus check`: refs, commits, logs, checksums, rows; and repairs.
 
-use lacus_history::CheckReport;
-use lacus_table::{ErrorKind, Finding};
+use lacus::history::CheckReport;
+use lacus::table::{ErrorKind, Finding};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -10,9 +10,9 @@ use crate::failure::Failure;
 use crate::output::{count, facts, size};
 
 pub(crate) async fn run(context: &Context, args: CheckArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     let bar = context.output.bar("check");
-    let report = place.timeline.check(args.repair, &context.write_options(false, &bar)).await?;
+    let report = here.timeline().check(args.repair, &context.write_options(false, &bar)).await?;
     drop(bar);
     context.output.result(|| as_json(&report, args.repair), || as_text(&report))?;
     if report.is_healthy() {

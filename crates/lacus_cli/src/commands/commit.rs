@@ -1,26 +1,26 @@
 //! `lacus commit`: names the newest version.
 
-use lacus_history::{Lineage, LineageInput, Record};
-use lacus_table::Fate;
+use lacus::history::{Lineage, LineageInput, Record};
+use lacus::table::Fate;
 use serde_json::{Map, Value as Json, json};
 
 use super::Context;
 use crate::args::{CommitArgs, MadeArgs};
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::place::Standing;
 
 pub(crate) async fn run(context: &Context, args: CommitArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let branch = place.writable()?;
-    let mut table = place.open_to_write().await?;
+    let here = context.here(&args.dataset.url)?;
+    let branch = here.writable()?;
+    let mut checkout = here.checkout().await?;
     let record = Record {
         message: args.message,
         author: args.author,
         metadata: values(&args.meta),
-        lineage: lineage(&place, &args.lineage).await?.into_iter().collect(),
+        lineage: lineage(&here, &args.lineage).await?.into_iter().collect(),
     };
-    let done = place.timeline.commit(branch, &mut table, &record, args.allow_empty).await?;
-    let commit = place.timeline.commits().read(&done.id).await?;
+    let done = checkout.commit(&record, args.allow_empty).await?;
+    let commit = here.timeline().commits().read(&done.id).await?;
     context.output.done(
         || json!({"commit": done.id, "version": done.version, "branch": branch, "changed": commit.changed}),
         || {
@@ -40,7 +40,7 @@ fn values(pairs: &[(String, String)]) -> Map<String, Json> {
     pairs.iter().map(|(key, text)| (key.clone(), value(text))).collect()
 }
 
-async fn lineage(place: &Place, made: &MadeArgs) -> Result<Option<Lineage>, Failure> {
+async fn lineage(here: &Standing, made: &MadeArgs) -> Result<Option<Lineage>, Failure> {
     let MadeArgs { program, function, inputs, params, outputs } = made;
     if program.is_none() && function.is_none() && inputs.is_empty() && params.is_empty() {
         return match outputs.is_empty() {
@@ -52,7 +52,7 @@ async fn lineage(place: &Place, made: &MadeArgs) -> Result<Option<Lineage>, Fail
     let outputs = match outputs.is_empty() {
         false => outputs.clone(),
         true => {
-            let changed = place.timeline.status(place.branch()).await?.difference.tensors;
+            let changed = here.timeline().status(here.branch()).await?.difference.tensors;
             changed.into_iter().filter(|t| t.fate != Fate::Dropped).map(|t| t.name).collect()
         }
     };
@@ -61,9 +61,9 @@ async fn lineage(place: &Place, made: &MadeArgs) -> Result<Option<Lineage>, Fail
     for text in inputs {
         let (revision, tensor) = text.split_once(':').unwrap_or((text, ""));
         let (id, commit) =
-            place.commit(Some(revision)).await.map_err(|failure| failure.about(format!("--input {text}")))?;
+            here.commit(Some(revision)).await.map_err(|failure| failure.about(format!("--input {text}")))?;
         if !tensor.is_empty() {
-            let state = place.timeline.state(&id, &commit).await?;
+            let state = here.timeline().state(&id, &commit).await?;
             if !state.contains(tensor) {
                 state
                     .tensor(tensor)

@@ -1,7 +1,7 @@
 //! `lacus create`: an empty dataset.
 
-use lacus_io::World;
-use lacus_table::Table;
+use lacus::io::World;
+use lacus::table::Table;
 use serde_json::json;
 
 use super::Context;

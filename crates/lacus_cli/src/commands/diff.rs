@@ -1,18 +1,18 @@
 //! `lacus diff`: what differs between two states.
 
-use lacus_history::State;
+use lacus::history::State;
 
 use super::Context;
 use crate::args::DiffArgs;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::place::Standing;
 use crate::shown::{changed_values, changes_json, changes_text, values_json, values_text};
 
 pub(crate) async fn run(context: &Context, args: DiffArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let (before, after) = states(&place, &args)?;
-    let compared = place.timeline.diff(place.branch(), &before, &after).await;
-    let compared = compared.map_err(|error| place.explained(error))?;
+    let here = context.here(&args.dataset.url)?;
+    let (before, after) = states(&here, &args)?;
+    let compared = here.timeline().diff(here.branch(), &before, &after).await;
+    let compared = compared.map_err(|error| here.explained(error))?;
     let (mut json, mut text) = (changes_json(&compared), changes_text(&compared));
     if let Some(most) = args.values.values {
         let values = changed_values(compared, most).await?;
@@ -22,10 +22,10 @@ pub(crate) async fn run(context: &Context, args: DiffArgs) -> Result<(), Failure
     context.output.result(|| json, || text)
 }
 
-fn states(place: &Place, args: &DiffArgs) -> Result<(State, State), Failure> {
-    let revision = |text: &str| State::Revision(place.revision(text));
+fn states(here: &Standing, args: &DiffArgs) -> Result<(State, State), Failure> {
+    let revision = |text: &str| State::Revision(here.place.revision(text));
     Ok(match (args.before.as_deref(), args.after.as_deref()) {
-        (None, _) if place.position.detached.is_some() => (place.here(), place.here()),
+        (None, _) if here.place.pinned.is_some() => (here.here(), here.here()),
         (None, _) => (State::Head, State::Newest),
         (Some(before), Some(after)) => (revision(before), revision(after)),
         // Names have no two dots in a row.
@@ -37,7 +37,7 @@ fn states(place: &Place, args: &DiffArgs) -> Result<(State, State), Failure> {
                 let or_head = |text: &str| if text.is_empty() { revision("HEAD") } else { revision(text) };
                 (or_head(before), or_head(after))
             }
-            None => (revision(text), place.here()),
+            None => (revision(text), here.here()),
         },
     })
 }

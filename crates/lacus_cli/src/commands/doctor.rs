@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use lacus_io::{Store, World, ensure_conditional_put};
-use lacus_table::{DoctorReport, ErrorKind, Finding};
+use lacus::io::{Store, World, commit_safety};
+use lacus::table::{DoctorReport, ErrorKind, Finding};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -16,7 +16,7 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<(), Failu
     let table = context.open(&args.dataset.url, &args.version).await?;
     let store = table.home().clone();
     let open_time = began.elapsed();
-    let commits = commits(&store).await;
+    let commits = commit_safety(&store, &World::real()).await.map_err(Failure::from);
     let bar = context.output.bar("doctor");
     let report = table.doctor(&context.write_options(false, &bar)).await?;
     drop(bar);
@@ -29,15 +29,6 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<(), Failu
         (0, Err(failure)) => Err(failure),
         (found, _) => Err(Failure::new(ErrorKind::Corrupt, format!("{} found", count(found, "problem")))),
     }
-}
-
-/// Whether commits are safe on this store, and why.
-async fn commits(store: &Store) -> Result<&'static str, Failure> {
-    if store.local().is_some() {
-        return Ok("safe: files are created exclusively");
-    }
-    ensure_conditional_put(store, &World::real()).await?;
-    Ok("safe: the store honours conditional puts")
 }
 
 fn as_text(

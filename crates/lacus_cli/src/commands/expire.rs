@@ -7,8 +7,8 @@ use crate::args::ExpireArgs;
 use crate::failure::Failure;
 
 pub(crate) async fn run(context: &Context, args: ExpireArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let report = place.timeline.expire(args.older_than, args.dry_run).await?;
+    let here = context.here(&args.dataset.url)?;
+    let report = here.timeline().expire(args.older_than, args.dry_run).await?;
     let one = |(branch, versions): &(String, u64)| json!({"branch": branch, "versions": versions});
     context.output.result(
         || json!({"dry_run": args.dry_run, "expired": report.expired.iter().map(one).collect::<Json>()}),

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use lacus_algebra::{ExplainOptions, Objective, explain_program, parse_shapes};
+use lacus::algebra::{ExplainOptions, Objective, explain_program, parse_shapes};
 
 use super::Context;
 use crate::args::{ExplainArgs, Goal};
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: ExplainArgs) -> Result<(), Failure> {
         ..defaults
     };
     // Errors show the place in the text, and the text is the file's.
-    let explained = lacus_io::blocking(|| explain_program(&text, &options));
+    let explained = lacus::io::blocking(|| explain_program(&text, &options));
     let explanation = explained.map_err(|e| Failure::new(e.kind(), e.to_string()).about(&args.program))?;
     let shown = || if args.dot { explanation.to_dot() } else { explanation.to_text() };
     context.output.result(|| explanation.to_json(), shown)

@@ -1,8 +1,9 @@
 //! `lacus export`: rows become files of other formats.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use lacus_exchange::{ExportOptions, Kind, export_as};
+use lacus::exchange::{ExportOptions, Kind, export_as};
 use serde_json::json;
 
 use super::{Context, left_out, report_json};
@@ -11,11 +12,12 @@ use crate::failure::Failure;
 use crate::output::{few, number, size};
 
 pub(crate) async fn run(context: &Context, args: ExportArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
+    let (dataset, view) = context.open_view(&args.dataset.url, &args.version, args.view.as_deref()).await?;
     let kind = kind(&args.dest, args.kind, args.wide);
     let bar = context.output.counter("export");
     let options = ExportOptions {
-        columns: args.columns.clone(),
+        columns: args.columns.clone().or_else(|| view.as_ref().map(|view| view.columns())),
+        rows: view.as_ref().map(|view| Arc::clone(view.rows())),
         on_error: args.on_error,
         delimiter: args.delimiter,
         progress: bar.rows_listener(),

@@ -1,6 +1,6 @@
 //! `lacus gc`: what nothing needs any more, and what is kept and why.
 
-use lacus_history::{GcOptions, GcReport};
+use lacus::history::{GcOptions, GcReport};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -12,10 +12,10 @@ use crate::output::{Side, columns, count, size};
 const TOLD: usize = 20;
 
 pub(crate) async fn run(context: &Context, args: GcArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     let bar = context.output.bar("gc");
     let options = GcOptions { dry_run: !args.remove, grace: args.grace, retention: args.keep };
-    let report = place.timeline.gc(&options, &context.write_options(false, &bar)).await?;
+    let report = here.timeline().gc(&options, &context.write_options(false, &bar)).await?;
     drop(bar);
     context.output.result(|| as_json(&report), || as_text(&report))?;
     if !report.removed && !report.removable.is_empty() {

@@ -3,9 +3,9 @@
 mod file;
 mod screen;
 
-use lacus_layout::Header;
-use lacus_table::{Table, TensorInfo};
-use lacus_tensor::{Index, Selection};
+use lacus::layout::Header;
+use lacus::table::{Table, TensorInfo};
+use lacus::tensor::{Index, Selection};
 
 use super::Context;
 use crate::args::GetArgs;

@@ -1,8 +1,8 @@
 //! `lacus head`: the first rows, a line each. Media and arrays are told by their headers; none is decoded.
 
-use lacus_dataset::{Base, Batch, Column, Dataset, Value};
-use lacus_sample::Form;
-use lacus_tensor::{DType, Shape};
+use lacus::dataset::{Base, Batch, Column, Dataset, Value};
+use lacus::sample::Form;
+use lacus::tensor::{DType, Shape};
 use serde_json::{Map, Value as Json, json};
 
 use super::Context;
@@ -21,16 +21,20 @@ pub(crate) struct Shown {
 }
 
 pub(crate) async fn run(context: &Context, args: HeadArgs) -> Result<(), Failure> {
-    let dataset = context.open_dataset(&args.dataset.url, &args.version).await?;
-    let names = match args.columns {
-        Some(names) => names,
-        None => dataset.column_names(),
+    let (dataset, view) = context.open_view(&args.dataset.url, &args.version, args.view.as_deref()).await?;
+    let names = match (args.columns, &view) {
+        (Some(names), _) => names,
+        (None, Some(view)) => view.columns(),
+        (None, None) => dataset.column_names(),
     };
     if names.is_empty() {
         return Err(Failure::invalid("there are no columns, so there are no rows")
             .hint("`lacus ls` lists the tensors, `lacus get` shows one"));
     }
-    let rows: Vec<u64> = (0..args.rows.min(dataset.len().await?)).collect();
+    let rows: Vec<u64> = match &view {
+        Some(view) => view.positions(&(0..args.rows.min(view.len())).collect::<Vec<_>>()).await?,
+        None => (0..args.rows.min(dataset.len().await?)).collect(),
+    };
     let mut shown = Vec::with_capacity(names.len());
     for name in &names {
         shown.push(samples(&dataset, name, &rows).await?);
@@ -87,8 +91,8 @@ pub(crate) async fn samples(dataset: &Dataset, name: &str, rows: &[u64]) -> Resu
         let bytes = files.as_ref().ok().and_then(|files| files[place].as_ref());
         shown.push(match (shape, bytes) {
             (None, _) => missing(),
-            (Some(shape), Some(bytes)) if lacus_media::sniff(bytes).is_some() => {
-                let format = lacus_media::sniff(bytes).map_or("", |format| format.name());
+            (Some(shape), Some(bytes)) if lacus::media::sniff(bytes).is_some() => {
+                let format = lacus::media::sniff(bytes).map_or("", |format| format.name());
                 let length = bytes.len() as u64;
                 Shown {
                     text: format!("{format} {} {}", shape_text(&shape), size(length)),
@@ -110,7 +114,7 @@ async fn links(dataset: &Dataset, name: &str, rows: &[u64]) -> Result<Vec<Shown>
     Ok(texts.into_iter().map(|text| text.map_or_else(missing, link)).collect())
 }
 
-fn missing() -> Shown {
+pub(crate) fn missing() -> Shown {
     Shown { text: "-".to_owned(), json: Json::Null }
 }
 
@@ -156,12 +160,12 @@ fn of_array(column: &Column, shape: &[u64]) -> Shown {
     Shown { text: format!("{what} {}", shape_text(shape)), json: json!({"dtype": what, "shape": shape}) }
 }
 
-fn shape_text(shape: &[u64]) -> String {
+pub(crate) fn shape_text(shape: &[u64]) -> String {
     Shape::new(shape).map_or_else(|_| format!("{shape:?}"), |shape| shape.to_string())
 }
 
 /// A text on one line, cut if it is long.
-fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(WIDEST) {
         Some((end, _)) => format!("{}…", &line[..end]),

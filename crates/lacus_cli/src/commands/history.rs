@@ -1,6 +1,6 @@
 //! `lacus history`: who did what, when.
 
-use lacus_table::HistoryEntry;
+use lacus::table::HistoryEntry;
 use serde_json::Value as Json;
 
 use super::Context;

@@ -1,9 +1,9 @@
 //! `lacus import`: samples of other formats become rows.
 
-use lacus_dataset::Dataset;
-use lacus_exchange::{ExchangeError, ImportOptions, Kind, Report, import_as};
-use lacus_io::{Store, World};
-use lacus_table::Table;
+use lacus::dataset::Dataset;
+use lacus::exchange::{ExchangeError, ImportOptions, Kind, Report, import_as};
+use lacus::io::{Store, World};
+use lacus::table::Table;
 use serde_json::json;
 
 use super::{Context, left_out, report_json};
@@ -15,7 +15,7 @@ pub(crate) async fn run(context: &Context, args: ImportArgs) -> Result<(), Failu
     // Before a dataset is made for it: a source that is nothing makes none.
     let kind = match args.kind {
         Some(kind) => kind,
-        None => Kind::of_source(&args.source).map_err(kind_unknown)?,
+        None => Kind::of_source(&args.source)?,
     };
     let store = context.store(&args.dataset.url)?;
     let is_new = !context.stop.or(async { Ok(Table::exists(&store).await?) }).await?;
@@ -59,19 +59,11 @@ async fn forget(store: Store) {
     let _ = Table::delete(store, World::real()).await;
 }
 
-fn kind_unknown(error: ExchangeError) -> Failure {
-    let failure = Failure::from(error);
-    match failure.message().contains("say it") {
-        true => failure.hint("--as says what it is"),
-        false => failure,
-    }
-}
-
 fn explained(error: ExchangeError) -> Failure {
-    let taken = matches!(&error, ExchangeError::Dataset(lacus_dataset::DatasetError::NameTaken { .. }));
+    let taken = matches!(&error, ExchangeError::Dataset(lacus::dataset::DatasetError::NameTaken { .. }));
     let failure = Failure::from(error);
     match taken {
-        true => failure.hint("--append adds to what is there, --prefix puts it under a group"),
+        true => failure.hint("--append adds to existing columns, --prefix puts the new ones under a group"),
         false => failure,
     }
 }

@@ -1,8 +1,8 @@
 //! `lacus info`: what is known of a tensor or column, or of the dataset.
 
-use lacus_dataset::{ColumnSummary, Dataset, Summary};
-use lacus_layout::Layout;
-use lacus_table::{ErrorKind, FORMAT, Table, TensorInfo};
+use lacus::dataset::{ColumnSummary, Dataset, Summary};
+use lacus::layout::Layout;
+use lacus::table::{ErrorKind, FORMAT, Table, TensorInfo};
 use serde_json::{Value as Json, json};
 
 use super::{Context, memory_bytes, open_shape, ratio, tensor_json};

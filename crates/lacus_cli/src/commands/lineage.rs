@@ -1,7 +1,7 @@
 //! `lacus lineage`: where a tensor came from.
 
-use lacus_history::{Lineage, LineageStep};
-use lacus_table::ErrorKind;
+use lacus::history::{Lineage, LineageStep};
+use lacus::table::ErrorKind;
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -11,12 +11,12 @@ use crate::output::time;
 use crate::shown::commit_json;
 
 pub(crate) async fn run(context: &Context, args: LineageArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let (id, commit) = place.commit(args.at.as_deref()).await?;
-    let steps = place.timeline.lineage(id, &args.name).await?;
+    let here = context.here(&args.dataset.url)?;
+    let (id, commit) = here.commit(args.at.as_deref()).await?;
+    let steps = here.timeline().lineage(id, &args.name).await?;
     if steps.is_empty() {
         // A name that is close to it, if there is one.
-        let state = place.timeline.state(&id, &commit).await?;
+        let state = here.timeline().state(&id, &commit).await?;
         if !state.contains(&args.name) {
             state.tensor(&args.name)?;
         }

@@ -1,6 +1,6 @@
 //! `lacus log`: the commits, newest first.
 
-use lacus_history::{Drawn, Found, graph};
+use lacus::history::{Drawn, Found, graph};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -9,19 +9,19 @@ use crate::failure::Failure;
 use crate::shown::{Names, commit_json, header};
 
 pub(crate) async fn run(context: &Context, args: LogArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     let mut from = Vec::new();
     for text in &args.revisions {
-        from.push(place.commit(Some(text)).await?.0);
+        from.push(here.commit(Some(text)).await?.0);
     }
     if from.is_empty() && !args.all {
-        from.push(place.commit(None).await?.0);
+        from.push(here.commit(None).await?.0);
     }
-    let names = Names::of(&place.timeline, &place.position).await?;
+    let names = Names::of(here.timeline(), &here.place).await?;
     if args.all {
         from.extend(names.commits());
     }
-    let found = place.timeline.log(&from, args.limit.unwrap_or(usize::MAX)).await?;
+    let found = here.timeline().log(&from, args.limit.unwrap_or(usize::MAX)).await?;
     let drawn = args
         .graph
         .then(|| graph(&found.iter().map(|(id, commit)| (*id, commit.parents.clone())).collect::<Vec<_>>()));

@@ -1,7 +1,7 @@
 //! `lacus ls`: the names of the tensors and columns, and what they are.
 
-use lacus_dataset::{ColumnFacts, Dataset};
-use lacus_table::TensorInfo;
+use lacus::dataset::{ColumnFacts, Dataset};
+use lacus::table::TensorInfo;
 use serde_json::{Value as Json, json};
 
 use super::{Context, open_shape, ratio, tensor_json};

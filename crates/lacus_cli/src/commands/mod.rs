@@ -27,32 +27,35 @@ mod merge;
 mod mv;
 mod publish;
 mod put;
+mod query;
 mod restore;
 mod revert;
 mod rm;
 mod run;
+mod shell;
 mod show;
 mod status;
 mod tag;
+mod views;
 
 pub(crate) use explain::parse_bytes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_dataset::{Dataset, SampleTypes};
-use lacus_exchange::Report;
-use lacus_history::{Record, Timeline};
-use lacus_io::{Store, World};
-use lacus_layout::Header;
-use lacus_table::{Table, TensorInfo, WriteOptions};
+use lacus::dataset::Dataset;
+use lacus::exchange::Report;
+use lacus::io::Store;
+use lacus::layout::Header;
+use lacus::table::{Table, TensorInfo, WriteOptions};
+use lacus::{Place, Record, Repository, View};
 use serde_json::{Value as Json, json};
 
 use crate::args::{Cli, Command, Version};
-use crate::checkouts::{Checkouts, Position};
+use crate::checkouts::Checkouts;
 use crate::failure::Failure;
 use crate::output::{Bar, Output, number, percent};
-use crate::place::Place;
+use crate::place::Standing;
 use crate::stop::Stop;
 
 /// Runs the command that was asked for.
@@ -61,7 +64,12 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     let storage_options = cli.global.storage_options.into_iter().collect();
     let on_branch = cli.global.on_branch.filter(|name| !name.is_empty());
     let checkouts = Checkouts::of_user();
-    let context = Context { output, storage_options, on_branch, checkouts, stop: Stop::listen(output).await };
+    let stop = match &cli.command {
+        // There, Ctrl-C ends a query and not the command.
+        Command::Shell(_) => Stop::never(),
+        _ => Stop::listen(output).await,
+    };
+    let context = Context { output, storage_options, on_branch, checkouts, stop };
     match cli.command {
         Command::Create(args) => create::run(&context, args).await,
         Command::Put(args) => put::run(&context, *args).await,
@@ -69,6 +77,8 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(args) => import::run(&context, args).await,
         Command::Export(args) => context.stop.or(export::run(&context, args)).await,
         Command::Head(args) => context.stop.or(head::run(&context, args)).await,
+        Command::Query(args) => context.stop.or(query::run(&context, *args)).await,
+        Command::Shell(args) => shell::run(&context, args).await,
         Command::Ls(args) => context.stop.or(ls::run(&context, args)).await,
         Command::Info(args) => context.stop.or(info::run(&context, args)).await,
         Command::Rm(args) => rm::run(&context, args).await,
@@ -80,6 +90,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Show(args) => context.stop.or(show::run(&context, args)).await,
         Command::Branch(args) => branch::run(&context, args).await,
         Command::Tag(args) => tag::run(&context, args).await,
+        Command::Views(args) => views::run(&context, args).await,
         Command::Checkout(args) => checkout::run(&context, args).await,
         Command::Diff(args) => context.stop.or(diff::run(&context, args)).await,
         Command::Merge(args) => merge::run(&context, args).await,
@@ -116,33 +127,47 @@ impl Context {
     }
 
     /// A dataset, and where the user stands in it.
-    fn place(&self, url: &str) -> Result<Place, Failure> {
-        let store = self.store(url)?;
-        let position = match &self.on_branch {
-            Some(name) => Position::on(name),
-            None => self.checkouts.get(store.url().as_str())?,
+    fn here(&self, url: &str) -> Result<Standing, Failure> {
+        let repository = Repository::at(url, &self.storage_options)?;
+        let place = match &self.on_branch {
+            Some(name) => Place::on(name),
+            None => self.checkouts.get(repository.store().url().as_str())?,
         };
-        Ok(Place {
-            url: url.to_owned(),
-            timeline: Timeline::new(store, World::real()).with_types(Arc::new(SampleTypes)),
-            position,
-        })
+        Ok(Standing { repository, place })
     }
 
     /// The state to read.
     async fn open(&self, url: &str, version: &Version) -> Result<Table, Failure> {
-        let place = self.place(url)?;
-        self.stop.or(place.open(version.at.as_deref())).await
+        let here = self.here(url)?;
+        self.stop.or(here.open(version.at.as_deref())).await
     }
 
     /// The tip of the branch to write to.
     async fn open_to_write(&self, url: &str) -> Result<Table, Failure> {
-        let place = self.place(url)?;
-        self.stop.or(place.open_to_write()).await
+        let here = self.here(url)?;
+        Ok(self.stop.or(here.checkout()).await?.into_dataset().into_table())
     }
 
     async fn open_dataset(&self, url: &str, version: &Version) -> Result<Dataset, Failure> {
         Ok(Dataset::new(self.open(url, version).await?))
+    }
+
+    /// What to show or export: a state, or the rows and columns of a saved view.
+    async fn open_view(
+        &self,
+        url: &str,
+        version: &Version,
+        view: Option<&str>,
+    ) -> Result<(Arc<Dataset>, Option<View>), Failure> {
+        let Some(name) = view else {
+            return Ok((Arc::new(self.open_dataset(url, version).await?), None));
+        };
+        let here = self.here(url)?;
+        // Where there is no dataset there are no views, but that is not what is to be said.
+        self.stop.or(here.open(None)).await?;
+        let found = self.stop.or(async { Ok(here.repository.saved_view(name).await?) }).await;
+        let (_, view) = found?;
+        Ok((Arc::clone(view.source()), Some(view)))
     }
 
     fn write_options(&self, durable: bool, bar: &Bar) -> WriteOptions {
@@ -172,7 +197,7 @@ fn ratio(info: &TensorInfo) -> String {
 
 /// What is known of a tensor, for programs.
 fn tensor_json(info: &TensorInfo) -> Json {
-    use lacus_layout::Layout;
+    use lacus::layout::Layout;
     let header = &info.header;
     let memory = memory_bytes(header);
     let mut json = json!({

@@ -1,6 +1,6 @@
 //! `lacus mv`: renames a tensor or a column.
 
-use lacus_table::ErrorKind;
+use lacus::table::ErrorKind;
 use serde_json::json;
 
 use super::Context;

@@ -8,15 +8,15 @@ use crate::failure::Failure;
 use crate::output::count;
 
 pub(crate) async fn run(context: &Context, args: PublishArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     let branch = match &args.published {
         Some(name) => name,
-        None => place.writable()?,
+        None => here.writable()?,
     };
     let bar = context.output.bar("publish");
-    let (directory, files) = place.timeline.publish(branch, &context.write_options(true, &bar)).await?;
+    let (directory, files) = here.timeline().publish(branch, &context.write_options(true, &bar)).await?;
     drop(bar);
-    let home = place.timeline.home().url().as_str();
+    let home = here.timeline().home().url().as_str();
     let url = match directory.is_empty() {
         true => home.to_owned(),
         false => format!("{}/{directory}", home.trim_end_matches('/')),

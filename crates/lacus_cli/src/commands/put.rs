@@ -1,8 +1,8 @@
 //! `lacus put`: tensors from files, all in one version.
 
-use lacus_files::{FileTensors, FileValue, ReadOptions, open};
-use lacus_layout::Value;
-use lacus_table::{ErrorKind, Put, Table, TensorInfo};
+use lacus::files::{FileTensors, FileValue, ReadOptions, open};
+use lacus::layout::Value;
+use lacus::table::{ErrorKind, Put, Table, TensorInfo};
 use serde_json::{Value as Json, json};
 
 use super::{Context, ratio, tensor_json};

@@ -1,5 +1,6 @@
 //! `lacus restore`: the newest version becomes what the dataset was.
 
+use lacus::At;
 use serde_json::json;
 
 use super::Context;
@@ -7,13 +8,12 @@ use crate::args::RestoreArgs;
 use crate::failure::Failure;
 
 pub(crate) async fn run(context: &Context, args: RestoreArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let branch = place.writable()?;
-    let mut table = place.open_to_write().await?;
-    let state = place.open(Some(&args.revision)).await?;
+    let here = context.here(&args.dataset.url)?;
+    let branch = here.writable()?;
+    let mut checkout = here.checkout().await?;
     let bar = context.output.bar("restore");
     let options = context.write_options(false, &bar);
-    let version = place.timeline.restore(branch, &mut table, &state, &options).await?;
+    let version = checkout.restore(&At::from(args.revision.as_str()), &options).await?;
     drop(bar);
     context.output.done(
         || json!({"version": version, "branch": branch, "from": args.revision}),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_algebra::syntax::Program;
-use lacus_algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
-use lacus_execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
-use lacus_files::{FileTensors, FileValue, ReadOptions, open};
-use lacus_table::{ErrorKind, Table, WriteOptions};
+use lacus::algebra::syntax::Program;
+use lacus::algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
+use lacus::execute::{ExecuteError, Input, Report, RunOptions, Target, run_into};
+use lacus::files::{FileTensors, FileValue, ReadOptions, open};
+use lacus::table::{ErrorKind, Table, WriteOptions};
 use serde_json::json;
 
 use super::explain::read_program;

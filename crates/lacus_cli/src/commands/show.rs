@@ -1,6 +1,6 @@
 //! `lacus show`: a commit and what it changed.
 
-use lacus_history::tags;
+use lacus::history::tags;
 use serde_json::json;
 
 use super::Context;
@@ -12,15 +12,15 @@ use crate::shown::{
 };
 
 pub(crate) async fn run(context: &Context, args: ShowArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    let (id, commit) = place.commit(args.revision.as_deref()).await?;
-    let names = Names::of(&place.timeline, &place.position).await?;
+    let here = context.here(&args.dataset.url)?;
+    let (id, commit) = here.commit(args.revision.as_deref()).await?;
+    let names = Names::of(here.timeline(), &here.place).await?;
     // A name of both kinds is the branch's; a tag then points elsewhere.
     let tag = match &args.revision {
-        Some(text) => tags::find(place.timeline.home(), text).await?.filter(|tag| tag.commit == id),
+        Some(text) => tags::find(here.timeline().home(), text).await?.filter(|tag| tag.commit == id),
         None => None,
     };
-    let compared = place.timeline.changes_of(&id, &commit).await?;
+    let compared = here.timeline().changes_of(&id, &commit).await?;
     let (mut json, mut text) = (commit_json(&id, &commit), String::new());
     if let Some(tag) = tag {
         json["tag"] = json!({

@@ -1,6 +1,6 @@
 //! `lacus status`: where one stands, and what is in no commit yet.
 
-use lacus_history::{Compared, State, Status};
+use lacus::history::{Compared, State, Status};
 use serde_json::{Value as Json, json};
 
 use super::Context;
@@ -8,27 +8,27 @@ use super::history::what;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use crate::output::{Side, columns, count, time};
-use crate::place::Place;
+use crate::place::Standing;
 use crate::shown::{changes_json, changes_text, commit_json, entry_json};
 
 pub(crate) async fn run(context: &Context, args: StatusArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
-    if let Some(at) = place.position.detached {
-        let table = place.open(None).await?;
+    let here = context.here(&args.dataset.url)?;
+    if let Some(at) = here.place.pinned {
+        let table = here.open(None).await?;
         return context.output.result(
             || json!({"branch": null, "detached": at.to_string(), "version": table.version(), "draft": []}),
             || format!("Detached at {at}, version {}\nnothing can be written here\n", table.version()),
         );
     }
-    let status = place.timeline.status(place.branch()).await.map_err(|error| place.explained(error))?;
+    let status = here.timeline().status(here.branch()).await.map_err(|error| here.explained(error))?;
     // The tables are opened once more only when there is something to tell of them.
     let compared = match status.draft.is_empty() {
         true => None,
-        false => Some(place.timeline.diff(place.branch(), &State::Head, &State::Newest).await?),
+        false => Some(here.timeline().diff(here.branch(), &State::Head, &State::Newest).await?),
     };
     context
         .output
-        .result(|| as_json(&status, compared.as_ref()), || as_text(&place, &status, compared.as_ref()))
+        .result(|| as_json(&status, compared.as_ref()), || as_text(&here, &status, compared.as_ref()))
 }
 
 fn as_json(status: &Status, compared: Option<&Compared>) -> Json {
@@ -40,14 +40,14 @@ fn as_json(status: &Status, compared: Option<&Compared>) -> Json {
     })
 }
 
-fn as_text(place: &Place, status: &Status, compared: Option<&Compared>) -> String {
+fn as_text(here: &Standing, status: &Status, compared: Option<&Compared>) -> String {
     let mut text = format!("On branch {}, version {}\n", status.branch, status.version);
     match &status.head {
         Some((id, commit)) => text.push_str(&format!("Newest commit {}: {}\n", id.short(), commit.summary())),
         None => text.push_str("No commits yet\n"),
     }
     let Some(compared) = compared else { return text + "\nnothing to commit, no draft\n" };
-    let url = &place.url;
+    let url = &here.url();
     text.push_str(&format!("\nDraft of {}:\n", count(status.draft.len(), "version")));
     text.push_str(&format!(
         "  (`lacus commit {url} -m MESSAGE` names it, `lacus discard {url}` throws it away)\n"

@@ -1,35 +1,35 @@
 //! `lacus tag`: lists, makes and deletes tags.
 
-use lacus_history::tags;
+use lacus::history::tags;
 use serde_json::{Value as Json, json};
 
 use super::Context;
 use crate::args::TagArgs;
 use crate::failure::Failure;
 use crate::output::{Side, columns, few, time};
-use crate::place::Place;
+use crate::place::Standing;
 
 pub(crate) async fn run(context: &Context, args: TagArgs) -> Result<(), Failure> {
-    let place = context.place(&args.dataset.url)?;
+    let here = context.here(&args.dataset.url)?;
     // A place without a dataset has no tags, but that is not what is to be said.
-    place.open(None).await?;
+    here.open(None).await?;
     if args.delete {
-        return delete(context, &place, &args.names).await;
+        return delete(context, &here, &args.names).await;
     }
     match &args.names[..] {
-        [] => list(context, &place).await,
-        [name] => create(context, &place, name, None, args.message).await,
-        [name, revision] => create(context, &place, name, Some(revision), args.message).await,
+        [] => list(context, &here).await,
+        [name] => create(context, &here, name, None, args.message).await,
+        [name, revision] => create(context, &here, name, Some(revision), args.message).await,
         _ => Err(Failure::invalid("a tag has one name, and is of one commit")),
     }
 }
 
-async fn list(context: &Context, place: &Place) -> Result<(), Failure> {
-    let found = tags::list(place.timeline.home()).await?;
+async fn list(context: &Context, here: &Standing) -> Result<(), Failure> {
+    let found = tags::list(here.timeline().home()).await?;
     let mut rows = Vec::new();
     for tag in &found {
         // A tag whose commit cannot be read is still a tag.
-        let commit = place.timeline.commits().read(&tag.commit).await;
+        let commit = here.timeline().commits().read(&tag.commit).await;
         let summary = commit.as_ref().map_or("(cannot be read)", |commit| commit.summary());
         let told = tag.message.trim().lines().next().unwrap_or(summary);
         rows.push(vec![tag.name.clone(), tag.commit.short(), told.to_owned()]);
@@ -45,21 +45,21 @@ async fn list(context: &Context, place: &Place) -> Result<(), Failure> {
 
 async fn create(
     context: &Context,
-    place: &Place,
+    here: &Standing,
     name: &str,
     revision: Option<&str>,
     message: Option<String>,
 ) -> Result<(), Failure> {
-    let (id, commit) = place.commit(revision).await?;
-    let tag = place.timeline.create_tag(name, id, None, message.unwrap_or_default()).await?;
+    let (id, commit) = here.commit(revision).await?;
+    let tag = here.timeline().create_tag(name, id, None, message.unwrap_or_default()).await?;
     context.output.done(
         || json!({"tag": tag.name, "commit": id}),
         || format!("tagged {} {} as {name}", id.short(), commit.summary()),
     )
 }
 
-async fn delete(context: &Context, place: &Place, names: &[String]) -> Result<(), Failure> {
-    let home = place.timeline.home();
+async fn delete(context: &Context, here: &Standing, names: &[String]) -> Result<(), Failure> {
+    let home = here.timeline().home();
     let known = tags::names(home).await?;
     // All or none. A damaged tag is there, too.
     for name in names.iter().filter(|name| !known.contains(name)) {

@@ -1,8 +1,8 @@
 //! What differs between two states: a line per tensor, or all of it as JSON.
 
-use lacus_history::Compared;
-use lacus_layout::Coords;
-use lacus_table::{Content, Difference, Fate, Table, TensorDifference};
+use lacus::history::Compared;
+use lacus::layout::Coords;
+use lacus::table::{Content, Difference, Fate, Table, TensorDifference};
 use serde_json::{Value as Json, json};
 
 use crate::output::{Side, columns, count};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lacus_history::{Commit, CommitId, HistoryError, Timeline, branches, tags};
-use lacus_table::HistoryEntry;
+use lacus::Place;
+use lacus::history::{Commit, CommitId, HistoryError, Timeline, branches, tags};
+use lacus::table::HistoryEntry;
 use serde_json::{Value as Json, json};
 
-use crate::checkouts::{Detached, Position};
 use crate::output::time;
 
 /// Names of commits: branches and tags.
@@ -17,11 +17,11 @@ pub(crate) struct Names {
 
 impl Names {
     /// All there are; what is checked out comes first.
-    pub(crate) async fn of(timeline: &Timeline, position: &Position) -> Result<Names, HistoryError> {
+    pub(crate) async fn of(timeline: &Timeline, place: &Place) -> Result<Names, HistoryError> {
         let mut names = Names::default();
-        let on = |name: &str| position.detached.is_none() && name == position.branch;
+        let on = |name: &str| place.pinned.is_none() && name == place.branch;
         let heads = branches::list(timeline.home()).await?;
-        if let Some(Detached::Commit(id)) = position.detached {
+        if let Some(id) = place.commit() {
             names.add(id, "HEAD".to_owned());
         }
         let (current, others): (Vec<_>, Vec<_>) = heads.into_iter().partition(|held| on(held.name()));

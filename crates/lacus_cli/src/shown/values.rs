@@ -1,10 +1,10 @@
 //! Old and new values of what changed: samples and regions, some of each tensor.
 
-use lacus_dataset::{Base, Batch, Dataset, Value};
-use lacus_history::Compared;
-use lacus_sample::Form;
-use lacus_table::{Content, Fate, Read, Table};
-use lacus_tensor::{Index, Tensor};
+use lacus::dataset::{Base, Batch, Dataset, Value};
+use lacus::history::Compared;
+use lacus::sample::Form;
+use lacus::table::{Content, Fate, Read, Table};
+use lacus::tensor::{Index, Tensor};
 use serde_json::{Value as Json, json};
 
 use super::changes::region;

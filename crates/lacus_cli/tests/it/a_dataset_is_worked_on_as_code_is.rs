@@ -1,6 +1,6 @@
 //! Commits, branches, diffs and merges, as a person or a script makes them.
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 use serde_json::Value as Json;
 
 use crate::harness::{Sandbox, dense};
@@ -335,7 +335,7 @@ fn one_commit_is_undone_or_taken() {
     let error = sandbox.lacus(["revert", "d", "main~3"]).fails(2);
     assert!(error.contains("first"), "{error}");
     let error = sandbox.lacus(["revert", "d", "main", "--mainline", "1"]).fails(2);
-    assert!(error.contains("no merge"), "{error}");
+    assert!(error.contains("is not a merge"), "{error}");
 
     sandbox.lacus(["restore", "d", "main~2"]).ok();
     assert_eq!(numbers(&sandbox, "x"), "[0,0,0,9]");

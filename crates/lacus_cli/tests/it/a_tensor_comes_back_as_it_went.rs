@@ -1,6 +1,6 @@
 //! Every format in and out, every dtype, odd names.
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 use crate::harness::{Sandbox, Value, counting, dense, matrix};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 use crate::harness::{Sandbox, counting, dense, matrix, tree};
 

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use lacus_files::{FileTensors, FileValue, Format, Item, Packing, ReadOptions};
-use lacus_tensor::{Buffer, DType, Duplicates, Shape, SparseTensor, Tensor};
+use lacus::files::{FileTensors, FileValue, Format, Item, Packing, ReadOptions};
+use lacus::tensor::{Buffer, DType, Duplicates, Shape, SparseTensor, Tensor};
 use serde_json::Value as Json;
 
 /// A directory that the command runs in.
@@ -74,7 +74,7 @@ impl Sandbox {
                 Item { name, value, metadata: None }
             })
             .collect();
-        lacus_files::write(&path, format, packing, &items).unwrap();
+        lacus::files::write(&path, format, packing, &items).unwrap();
         path
     }
 
@@ -85,7 +85,7 @@ impl Sandbox {
 
     /// The tensors in a file, by name.
     pub(crate) fn read(&self, name: &str) -> Vec<(String, Value)> {
-        values(&lacus_files::open(self.path(name), &ReadOptions::default()).unwrap())
+        values(&lacus::files::open(self.path(name), &ReadOptions::default()).unwrap())
     }
 
     /// The only tensor in a file.

@@ -2,13 +2,15 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 37] = [
     "create",
     "put",
     "get",
     "import",
     "export",
     "head",
+    "query",
+    "shell",
     "ls",
     "info",
     "rm",
@@ -20,6 +22,7 @@ const COMMANDS: [&str; 34] = [
     "show",
     "branch",
     "tag",
+    "views",
     "checkout",
     "diff",
     "merge",
@@ -53,7 +56,7 @@ fn of_every_command() {
         let longest = help.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= 100, "{command}: a line of {longest}");
     }
-    for command in ["get", "export", "head", "ls", "info", "history", "doctor"] {
+    for command in ["get", "export", "head", "query", "shell", "ls", "info", "history", "doctor"] {
         assert!(sandbox.lacus([command, "-h"]).ok().contains("--at"), "{command}");
     }
 }

@@ -1,6 +1,6 @@
 //! Bad input to commands of the history: a clear error, the right exit code, nothing changed.
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 use crate::harness::{Sandbox, counting, dense, tree};
 

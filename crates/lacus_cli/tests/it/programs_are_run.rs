@@ -1,6 +1,6 @@
 //! `lacus run` computes into a dataset, whole or not at all.
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 use crate::harness::{Sandbox, counting, dense, matrix, tree};
 

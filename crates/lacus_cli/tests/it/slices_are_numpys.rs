@@ -1,6 +1,6 @@
 //! `--slice` means what it means between numpy's brackets.
 
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 use crate::harness::{Sandbox, counting, dense, matrix};
 

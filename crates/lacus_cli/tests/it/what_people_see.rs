@@ -1,7 +1,7 @@
 //! Results on stdout, talk on stderr, aligned and without noise.
 
 use crate::harness::{Sandbox, counting, dense, matrix};
-use lacus_tensor::DType;
+use lacus::tensor::DType;
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::with_dataset();

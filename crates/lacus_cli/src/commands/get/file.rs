@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use lacus_files::{FileValue, Format, Item, Metadata, Packing};
-use lacus_table::{ErrorKind, Read, Table};
-use lacus_tensor::SparseTensor;
+use lacus::files::{FileValue, Format, Item, Metadata, Packing};
+use lacus::table::{ErrorKind, Read, Table};
+use lacus::tensor::SparseTensor;
 use serde_json::{Value as Json, json};
 
 use super::Wanted;
@@ -194,7 +194,7 @@ async fn save(
             };
             items.push(Item { name, value, metadata: Some(metadata) });
         }
-        lacus_files::write(&path, format, packing, &items)
+        lacus::files::write(&path, format, packing, &items)
             .map_err(|error| Failure::new(error.kind(), format!("{}{}", error.place(), error.cause())))
     });
     saving.await.map_err(|error| Failure::new(ErrorKind::Internal, error.to_string()))?

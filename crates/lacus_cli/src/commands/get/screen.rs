@@ -1,7 +1,7 @@
 //! Tensors for the eye, or as JSON.
 
-use lacus_table::{Read, Table};
-use lacus_tensor::{DType, SparseTensor, Tensor};
+use lacus::table::{Read, Table};
+use lacus::tensor::{DType, SparseTensor, Tensor};
 use serde_json::{Value as Json, json};
 
 use super::Wanted;
@@ -108,7 +108,7 @@ fn values_of(tensor: &Tensor) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lacus_tensor::{Buffer, Shape};
+    use lacus::tensor::{Buffer, Shape};
 
     #[test]
     fn lists_are_nested_like_axes() {
