@@ -78,16 +78,25 @@ from .functions import (
 )
 from .group import Group
 from .history import HistoryEntry, Merged, Status
-from .rows import Rows
+from .query import sql
 from .sample import Link, Sample, link, read
+from .settings import Settings, configure, settings
 from .sparse import SparseTensor
-from .tensor import Tensor
+from .table import Table
+from .tensor import Array
 from .transaction import Transaction
 from .transform import MapReport
+from .udf import Udf, udf
 from .upkeep import CheckReport, ExpireReport, GcReport
+from .view import SavedView, View, Views, ViewState
 from .writer import Writer
 
+#: The old names of :class:`View` and :class:`Array`.
+Rows = View
+Tensor = Array
+
 __all__ = [
+    "Array",
     "BranchInfo",
     "Branches",
     "Change",
@@ -121,15 +130,22 @@ __all__ = [
     "Progress",
     "Rows",
     "Sample",
+    "SavedView",
+    "Settings",
     "Shown",
     "SparseTensor",
     "Status",
     "Summary",
+    "Table",
     "Tags",
     "Tensor",
     "TensorDiff",
     "Transaction",
+    "Udf",
     "UnavailableError",
+    "View",
+    "ViewState",
+    "Views",
     "Writer",
     "abs",
     "arange",
@@ -138,6 +154,7 @@ __all__ = [
     "clip",
     "compute",
     "concatenate",
+    "configure",
     "cos",
     "create",
     "delete",
@@ -172,15 +189,18 @@ __all__ = [
     "relu",
     "round",
     "run",
+    "settings",
     "sigmoid",
     "sign",
     "sin",
+    "sql",
     "sqrt",
     "square",
     "stack",
     "tanh",
     "tril",
     "triu",
+    "udf",
     "where",
     "zeros",
 ]

@@ -14,12 +14,12 @@ import numpy as np
 from . import _dtypes
 from .errors import InvalidError
 
-Array = np.ndarray[Any, Any]
+NDArray = np.ndarray[Any, Any]
 
 _LARGEST = int(np.iinfo(np.int64).max)
 
 
-def bits(value: Any, what: str) -> tuple[Array, str]:
+def bits(value: Any, what: str) -> tuple[NDArray, str]:
     """The elements of `value` in this machine's byte order, and the stored name of their dtype.
 
     Arrays of any strides, memory maps and whatever shares its memory by ``__array__`` or DLPack are not
@@ -43,7 +43,7 @@ def bits(value: Any, what: str) -> tuple[Array, str]:
     return array, name
 
 
-def _asarray(value: Any, what: str) -> Array:
+def _asarray(value: Any, what: str) -> NDArray:
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidError(f"{what}: a masked array cannot be stored; fill it first with .filled(value)")
     has_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
@@ -53,7 +53,7 @@ def _asarray(value: Any, what: str) -> Array:
         raise InvalidError(f"{what}: a {type(value).__name__} cannot be made an array: {error}") from error
 
 
-def cast(value: Any, dtype: str, shape: tuple[int, ...], what: str) -> Array:
+def cast(value: Any, dtype: str, shape: tuple[int, ...], what: str) -> NDArray:
     """The bits of `value` as a tensor's dtype, broadcast to `shape`, for writing into a region of it.
 
     The rules are numpy's for assignment with ``casting="same_kind"``: float64 goes into float32, int64 into
@@ -82,7 +82,7 @@ def cast(value: Any, dtype: str, shape: tuple[int, ...], what: str) -> Array:
         ) from error
 
 
-def _can_cast(array: Array, source: str, target: str, is_untyped: bool) -> bool:
+def _can_cast(array: NDArray, source: str, target: str, is_untyped: bool) -> bool:
     if is_untyped and array.dtype.kind in "iu" and array.size > 0:
         low, high = int(array.min()), int(array.max())
         if target == "bool":

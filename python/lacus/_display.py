@@ -1,12 +1,11 @@
-"""Datasets and tensors on one screen, as text and as HTML."""
+"""Datasets and tensors on one screen, as text. `_notebook.py` has the HTML."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ._native import ColumnInfo, TensorInfo
+from ._native import TensorInfo
 
 if TYPE_CHECKING:
     from .dataset import Summary
@@ -86,36 +85,3 @@ def shape_text(shapes: tuple[tuple[int, ...], tuple[int, ...]] | None) -> str:
         return "-"
     sizes = [str(low) if low == high else f"{low}:{high}" for low, high in zip(*shapes, strict=True)]
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
-
-
-def _column_row(info: ColumnInfo) -> tuple[str, ...]:
-    shape = "any" if info.shape is None else str(tuple(info.shape))
-    return (info.name, info.htype, info.dtype or "", shape, size_text(info.stored_bytes))
-
-
-def dataset_html(title: str, infos: Sequence[TensorInfo], count: int, columns: Sequence[ColumnInfo] = ()) -> str:
-    """The same as HTML, with its columns."""
-    parts = [f"<div><p><b>{html.escape(title)}</b></p>"]
-    if columns:
-        headings = ("column", "type", "dtype", "shape", "stored")
-        parts.append(_table(headings, [_column_row(info) for info in columns[:SHOWN]]))
-    if len(columns) > SHOWN:
-        parts.append(f"<p>… and {len(columns) - SHOWN:,} more columns</p>")
-    if infos:
-        parts.append(_table(_HEADINGS, [_row(info) for info in infos]))
-    if count > len(infos):
-        parts.append(f"<p>… and {count - len(infos):,} more</p>")
-    return "".join(parts) + "</div>"
-
-
-def tensor_html(title: str, facts: Sequence[tuple[str, str]]) -> str:
-    """A tensor's facts as HTML."""
-    return f"<div><p><b>{html.escape(title)}</b></p>{_table((), facts)}</div>"
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-    head = f"<thead>{line('th', headings)}</thead>" if headings else ""
-    return f"<table>{head}<tbody>{''.join(line('td', row) for row in rows)}</tbody></table>"

@@ -303,7 +303,7 @@ def literal_of(dtype: str, value: bool | int | float) -> Node:
 
 
 def transposed(a: Node, order: Sequence[int] | None) -> Node:
-    """Axes in another order; reversed unless told."""
+    """Axes in another order; by default reversed."""
     if order is None:
         if a.ndim < 2:
             return a

@@ -19,7 +19,7 @@ _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
 
 #: Methods that run functions of the caller, whose errors are the caller's.
-_FOREIGN = {"map"}
+_FOREIGN = {"filter", "map", "where"}
 
 
 def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -47,7 +47,7 @@ def guard(cls: _C) -> _C:
 def _told(name: str, error: UnicodeEncodeError) -> str:
     text: Any = error.object
     code = ord(text[error.start]) if isinstance(text, str) and error.start < len(text) else 0
-    shown = ascii(text) if len(text) <= 60 else f"{ascii(text[:60])}…"
+    shown = ascii(text) if len(text) <= 60 else f"{text[:60]!a}…"
     called = "" if name.startswith("__") else f"{name}: "
     return (
         f"{called}{shown} cannot be written as UTF-8: character {error.start} is U+{code:04X} (surrogates not allowed); "

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, bits
+from ._arrays import NDArray, bits
 from ._native import Sparse
 from .errors import InvalidError
 from .sparse import SparseTensor
 
 
-def native(value: Any, what: str) -> tuple[Array | Sparse, str]:
+def native(value: Any, what: str) -> tuple[NDArray | Sparse, str]:
     """The native form of `value` and the stored name of its dtype; `what` names it in errors."""
     sparse = as_sparse(value, what)
     return bits(value, what) if sparse is None else (sparse._native, sparse._native.dtype)

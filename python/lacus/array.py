@@ -1,4 +1,4 @@
-"""Lazy arrays: numpy's operators on arrays of any size, computed when asked."""
+"""Lazy arrays: numpy's operators on arrays of any size, computed on demand."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from . import _expression as ex
 from . import _forms as forms
-from ._arrays import Array
-from ._display import tensor_html
+from ._arrays import NDArray
 from ._expression import Node
 from ._guard import guarded
 from ._native import Sparse
+from ._notebook import facts_html, never_raises
 from ._numpy import call_function, call_ufunc, dot
 from ._program import Given, Stored, ordered, shown, written
 from ._values import native
 from ._wish import wish
 from .errors import InvalidError
 from .sparse import SparseTensor
-from .tensor import Tensor, metadata_text, quoted
+from .tensor import Array, metadata_text, quoted
 
 if TYPE_CHECKING:
     from .compute import Progress
@@ -34,20 +34,20 @@ _LINES = 20
 
 
 def array(value: Any, *, what: str = "the value") -> LazyArray:
-    """A lazy array over what there is: a numpy array, a ``scipy.sparse`` array, a :class:`SparseTensor`, a torch tensor, a
-    number or nested lists of numbers, a stored :class:`Tensor`.
+    """A lazy array over existing data: a numpy array, a ``scipy.sparse`` array, a :class:`SparseTensor`, a torch tensor, a
+    number or nested lists of numbers, a stored :class:`Array`.
 
-    Arrays are not copied: what is written to one before it is computed counts.
+    Arrays are not copied: if you change one before computing, the result uses the new values.
 
     Raises:
-        InvalidError: elements of this type are not computed with.
+        InvalidError: elements of this type are not supported.
 
     >>> (lacus.array(np.arange(3.0)) * 2).compute()
     array([0., 2., 4.])
     """
     if isinstance(value, LazyArray):
         return value
-    if isinstance(value, Tensor):
+    if isinstance(value, Array):
         return value.lazy()
     found, dtype = native(value, what)
     shape = tuple(found.shape)
@@ -55,8 +55,8 @@ def array(value: Any, *, what: str = "the value") -> LazyArray:
     return LazyArray._of(ex.loaded(Given(found, dtype), f"{kind}{shape}", dtype, shape, what))
 
 
-def stored(tensor: Tensor) -> LazyArray:
-    """A stored tensor as it is now; later versions do not change it."""
+def stored(tensor: Array) -> LazyArray:
+    """The current version of a stored tensor; later writes do not change it."""
     dataset = tensor._dataset._frozen()
     info = dataset._native.tensor(tensor._name).info()
     name = tensor._name if tensor._name.isidentifier() else quoted(tensor._name)
@@ -65,10 +65,10 @@ def stored(tensor: Tensor) -> LazyArray:
 
 
 class LazyArray:
-    """An array that is not computed yet. Got by ``ds[name].lazy()`` and :func:`lacus.array`, and from these by operators.
+    """An array that is not computed yet. ``ds[name].lazy()`` and :func:`lacus.array` create one, and operators combine them.
 
-    Operators, slices and reductions are numpy's, and so is broadcasting; what is not supported raises. Elements are bool,
-    int64, float32 or float64, smaller integers become int64. Nothing is read or computed until :meth:`compute` or
+    Operators, slices, reductions and broadcasting work as in numpy; unsupported operations raise an error. Elements are bool,
+    int64, float32 or float64; smaller integers become int64. Nothing is read or computed until :meth:`compute` or
     :meth:`store`.
 
     >>> a = ds["A"].lazy()
@@ -91,7 +91,7 @@ class LazyArray:
         made._node = node
         return made
 
-    # What is known.
+    # Facts.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ class LazyArray:
         spill: str | os.PathLike[str] | None = None,
         forbid_nan: bool = False,
         progress: Callable[[Progress], None] | bool | None = None,
-    ) -> Array | SparseTensor:
+    ) -> NDArray | SparseTensor:
         """Its elements, as a numpy array or a :class:`SparseTensor`. The options are those of :func:`lacus.run`."""
         from .compute import compute
 
@@ -148,8 +148,8 @@ class LazyArray:
         compression: str | None = "auto",
         metadata: Mapping[str, Any] | None = None,
         durable: bool = False,
-    ) -> Tensor:
-        """Computes it into a dataset, as one version, and returns the stored tensor.
+    ) -> Array:
+        """Computes it and stores it in a dataset as one version. Returns the stored tensor.
 
         The first options are those of :func:`lacus.run`, the others those of :meth:`Dataset.put`.
 
@@ -169,10 +169,10 @@ class LazyArray:
         program, sources = written({"result": self._node})
         chosen = options(memory, workers, spill, forbid_nan, None, durable, zero_by_zero=True)
         execute(program, sources, dataset, {"result": (name, wanted, text)}, chosen, progress)
-        return Tensor(dataset, name)
+        return Array(dataset, name)
 
     def explain(self, *, memory: int | str | None = None, workers: int | None = None) -> str:
-        """How :meth:`compute` would do it: steps, tiles, what stays sparse, what is done in place. Nothing is computed."""
+        """Shows how :meth:`compute` would work: steps, tiles, what stays sparse, what is done in place. Computes nothing."""
         from .compute import explain
 
         text, sources = written({"result": self._node})
@@ -275,7 +275,7 @@ class LazyArray:
         return LazyArray._of(ex.unary("not", self._node))
 
     def __getitem__(self, key: Any) -> LazyArray:
-        """A part of it, by integers, slices of any step, ``...`` and ``None``."""
+        """A part of it, selected by integers, slices of any step, ``...`` and ``None``."""
         return LazyArray._of(ex.indexed(self._node, key))
 
     # Other forms.
@@ -286,7 +286,7 @@ class LazyArray:
         return LazyArray._of(ex.transposed(self._node, None))
 
     def transpose(self, *axes: Any) -> LazyArray:
-        """With its axes in another order; reversed unless told."""
+        """With its axes in another order; by default reversed."""
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
         return LazyArray._of(ex.transposed(self._node, order or None))
 
@@ -295,7 +295,8 @@ class LazyArray:
         return LazyArray._of(ex.converted(self._node, ex.parse_dtype(dtype, "astype")))
 
     def reshape(self, *shape: Any) -> LazyArray:
-        """The same elements in the same order, with other axes: some are split, some of up to 64 places joined with the next."""
+        """The same elements in the same order, with another shape. Axes can be split; an axis of up to 64 elements can be joined with the
+        next."""
         wanted = shape[0] if len(shape) == 1 else shape
         return LazyArray._of(forms.reshaped(self._node, wanted))
 
@@ -304,16 +305,16 @@ class LazyArray:
         return LazyArray._of(forms.squeezed(self._node, axis))
 
     def swapaxes(self, axis1: int, axis2: int) -> LazyArray:
-        """With two axes in each other's place."""
+        """With two axes swapped."""
         return LazyArray._of(forms.swapped(self._node, axis1, axis2))
 
     def clip(self, min: Any = None, max: Any = None) -> LazyArray:
-        """With `min` for what is below, and `max` for what is above."""
+        """With each element limited to the range from `min` to `max`."""
         low, high = (None if bound is None else node_of(bound, "clip") for bound in (min, max))
         return LazyArray._of(ex.clipped(self._node, low, high))
 
     def round(self, decimals: int = 0) -> LazyArray:
-        """The nearest numbers with so many digits after the point; of two, the even one."""
+        """Rounded to so many decimals; ties go to the even number."""
         return LazyArray._of(ex.rounded(self._node, forms.whole(decimals, "round: decimals")))
 
     def dot(self, other: Any) -> LazyArray:
@@ -323,7 +324,7 @@ class LazyArray:
     # Reductions.
 
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
-        """The sum over an axis, several, or all; of bools, how many are true."""
+        """The sum over one axis, several, or all; for bools, the number of true elements."""
         return LazyArray._of(ex.reduced("sum", self._node, axis, keepdims))
 
     def prod(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
@@ -335,7 +336,7 @@ class LazyArray:
         return LazyArray._of(ex.mean(self._node, axis, keepdims))
 
     def var(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> LazyArray:
-        """The variance: the sum of squared distances from the mean, divided by how many there are less `ddof`."""
+        """The variance: the sum of squared distances from the mean, divided by their number minus `ddof`."""
         return LazyArray._of(ex.variance(self._node, axis, ddof, keepdims))
 
     def std(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> LazyArray:
@@ -351,24 +352,24 @@ class LazyArray:
         return LazyArray._of(ex.reduced("max", self._node, axis, keepdims))
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
-        """Whether any element is true, or other than zero."""
+        """Whether any element is true or nonzero."""
         return LazyArray._of(ex.reduced("any", self._node, axis, keepdims))
 
     def all(self, axis: Any = None, *, keepdims: bool = False) -> LazyArray:
-        """Whether all elements are true, or other than zero."""
+        """Whether all elements are true or nonzero."""
         return LazyArray._of(ex.reduced("all", self._node, axis, keepdims))
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> LazyArray:
-        """The place of the first smallest element along an axis; without one, in C order."""
+        """The position of the first smallest element along an axis; without an axis, in C order."""
         return LazyArray._of(ex.extreme_place("argmin", self._node, axis, keepdims))
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> LazyArray:
-        """The place of the first largest element along an axis; without one, in C order."""
+        """The position of the first largest element along an axis; without an axis, in C order."""
         return LazyArray._of(ex.extreme_place("argmax", self._node, axis, keepdims))
 
     # numpy's doors.
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         raise TypeError("a lazy array has no elements yet: call its .compute()")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -402,6 +403,7 @@ class LazyArray:
     def __repr__(self) -> str:
         return f"<lacus.LazyArray {self._title()}: {shown(self._node)}>"
 
+    @never_raises
     def _repr_html_(self) -> str:
         text, sources = written({"result": self._node})
         lines = text.splitlines()
@@ -410,7 +412,7 @@ class LazyArray:
         facts.extend((name, f"{source.name} of {source.dataset.url} at version {source.dataset.version}")
                      for name, source in list(sources.items())[:_LINES] if isinstance(source, Stored))
         facts.extend(("program" if k == 0 else "", line) for k, line in enumerate([*lines[:_LINES], *more]))
-        return tensor_html(f"LazyArray {self._title()}", facts)
+        return facts_html(f"LazyArray {self._title()}", facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, since a graph may be deeper than the stack.

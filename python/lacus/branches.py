@@ -20,7 +20,7 @@ __all__ = ["BranchInfo", "Branches", "Tags"]
 
 @dataclasses.dataclass(frozen=True)
 class BranchInfo:
-    """Where a branch stands."""
+    """The status of a branch."""
 
     name: str
     #: The id of its newest commit; None before the first.
@@ -31,12 +31,12 @@ class BranchInfo:
     time: datetime.datetime | None
     #: Versions that are in no commit yet.
     draft: int
-    #: Commits it has that the branch of the handle has not, and the other way round; None without commits.
+    #: Commits that only this branch has, and that only the branch of the handle has; None without commits.
     ahead: int | None
     behind: int | None
     #: Whether the handle is on it.
     is_current: bool
-    #: Files of other branches that it uses; none when any Delta reader opens it.
+    #: Files of other branches that it uses; none if any Delta reader can open it.
     borrowed_files: int
     #: The directory of its table in the dataset; empty for main.
     directory: str
@@ -53,7 +53,7 @@ class BranchInfo:
 
 @guard
 class Branches(Mapping[str, BranchInfo]):
-    """The branches of a dataset: names, and where they stand. Got by ``ds.branches``; it is looked up anew each time.
+    """The branches of a dataset by name, with their status: ``ds.branches``. Each access looks them up again.
 
     >>> ds.branches.create("fix/labels")
     >>> list(ds.branches), ds.branches["fix/labels"].ahead
@@ -97,26 +97,26 @@ class Branches(Mapping[str, BranchInfo]):
         return self._found().values()
 
     def create(self, name: str, at: str | Commit | None = None) -> None:
-        """Makes a branch from a commit: the one of ``at``, or the newest here. Metadata only, whatever the size of the data.
+        """Creates a branch from a commit: the one of ``at``, or the newest one here. Copies no data.
 
         Raises:
             ConflictError: there is a branch or tag of this name.
-            NotFoundError: there is no such commit, or none at all yet.
+            NotFoundError: there is no such commit, or no commit yet.
             InvalidError: the name is not allowed.
         """
         self._dataset._history.create_branch(ref_name(name, "branch"), revision(at))
 
     def delete(self, name: str, force: bool = False) -> None:
-        """Deletes a branch. What it had is removed by a later ``gc``.
+        """Deletes a branch. A later ``gc`` removes its files.
 
         Raises:
-            InvalidError: this handle is on it, it is main, or it has a draft or commits that nothing else reaches; with
-                ``force``, those are no reason.
+            InvalidError: it is main or the current branch; or, without ``force``, it has a draft or commits that no other
+                branch or tag contains.
         """
         self._dataset._history.delete_branch(ref_name(name, "branch"), force)
 
     def rename(self, old: str, new: str) -> None:
-        """Gives a branch another name."""
+        """Renames a branch."""
         self._dataset._history.rename_branch(ref_name(old, "branch"), ref_name(new, "branch"))
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Branches(Mapping[str, BranchInfo]):
 
 @guard
 class Tags(Mapping[str, str]):
-    """The tags of a dataset: names, and the ids of their commits. Got by ``ds.tags``; made by ``ds.tag(name)``."""
+    """The tags of a dataset by name, with the ids of their commits: ``ds.tags``. ``ds.tag(name)`` creates one."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -152,14 +152,14 @@ class Tags(Mapping[str, str]):
         return self._found().values()
 
     def message(self, name: str) -> str:
-        """What was said when the tag was made."""
+        """The message of a tag."""
         for found, _, _, _, message in self._dataset._history.tags():
             if found == name:
                 return message
         raise NotFoundError(f"no tag {name!r}")
 
     def delete(self, name: str) -> None:
-        """Deletes a tag. Its commit stays as long as something else reaches it."""
+        """Deletes a tag. Its commit stays as long as another branch or tag needs it."""
         self._dataset._history.delete_tag(ref_name(name, "tag"))
 
     def __repr__(self) -> str:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _dtypes
-from ._arrays import Array
+from ._arrays import NDArray
 from ._display import size_text
 from ._guard import guard
 from ._native import ColumnInfo
+from ._notebook import column_html, never_raises
 from ._values import columnar
 from .errors import InvalidError, OutOfBoundsError
 from .sample import Link, Sample
@@ -30,10 +32,10 @@ ROWS_AT_ONCE = 256
 
 @guard
 class Column:
-    """A column of a dataset, got by ``ds[name]``. Nothing is read until it is sliced.
+    """A column of a dataset: ``ds[name]``. Nothing is read until you slice it.
 
     >>> ds["images"][5]                    # one sample
-    >>> ds["images"][5, 10:60, 20:80]      # a part of it
+    >>> ds["images"][5, 10:60, 20:80]      # a part of one sample
     >>> ds["labels"][:100]                 # an array: labels have a fixed shape
     >>> ds["images"][[3, 1, 4]]            # a list: images do not
     >>> ds["labels"][ds["labels"][:] == 3] = 4
@@ -54,7 +56,7 @@ class Column:
     def _what(self) -> str:
         return f"column {quoted(self._name)}"
 
-    # What is known.
+    # Facts.
 
     @property
     def name(self) -> str:
@@ -68,38 +70,38 @@ class Column:
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The type of their elements; None for texts, for DICOM files, and before the first sample of a column that takes it
-        from there.
+        """The type of the elements; None for texts, for DICOM files, and before the first sample of a column without a declared
+        dtype.
 
-        Pictures and DICOM files that are kept as files have each the dtype of the file, unless one was declared for the
-        column: then this is the dtype of pictures that are given as arrays.
+        Each picture or DICOM file has the dtype of its file, unless the column declares one. For pictures, this is the dtype of
+        those given as arrays.
         """
         name = self._info.dtype
         return None if name is None else _dtypes.numpy_dtype(name, self._what)
 
     @property
     def sample_shape(self) -> tuple[int | None, ...] | None:
-        """The shape that its samples share, None for sizes that differ; None when any shape may come."""
+        """The shape of its samples, with None for sizes that differ; None if samples may have any shape."""
         shape = self._info.shape
         return None if shape is None else tuple(shape)
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """The number of rows, then what is known of all samples: None for sizes that differ."""
+        """The number of rows, then the shape of the samples, with None for sizes that differ."""
         return (len(self), *(self.sample_shape or ()))
 
     @property
     def shapes(self) -> list[tuple[int, ...] | None]:
-        """The shape of every sample, None for missing ones. Nothing but an index is read."""
+        """The shape of every sample, None for missing ones. Reads only an index."""
         return self._dataset._rows.sample_shapes(self._name, list(range(len(self))))
 
     def shape_of(self, row: int) -> tuple[int, ...] | None:
-        """The shape of one sample; None when it is missing."""
+        """The shape of one sample; None if it is missing."""
         return self._dataset._rows.sample_shapes(self._name, [self._dataset._position(row)])[0]
 
     @property
     def compression(self) -> str:
-        """How samples are kept: ``"auto"``, ``"none"``, ``"zstd:1"``, ``"jpeg"``, …"""
+        """How samples are stored: ``"auto"``, ``"none"``, ``"zstd:1"``, ``"jpeg"``, …"""
         return self._info.compression
 
     @property
@@ -115,7 +117,7 @@ class Column:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was given as its metadata."""
+        """Its metadata."""
         text = self._info.metadata
         return {} if text is None else json.loads(text) or {}
 
@@ -128,17 +130,16 @@ class Column:
         return len(self._dataset)
 
     def __bool__(self) -> bool:
-        """A column that is there is true, however many rows it has."""
+        """A column is always true, also without rows."""
         return True
 
     # Reading.
 
     def __getitem__(self, key: Any) -> Any:
-        """Samples, by numpy's rules for the rows, and within each sample for what follows.
+        """Samples: the first index selects rows by numpy's rules, the others a part of each sample.
 
-        One row gives its sample. Several give an array if the column declares a fixed shape and they have one dtype, otherwise a
-        list. A
-        missing sample is None.
+        One row returns its sample. Several rows return an array if the column has a fixed shape and they have one dtype,
+        otherwise a list. A missing sample is None.
 
         Raises:
             OutOfBoundsError: also an ``IndexError``; there is no such row, or the part does not fit the sample.
@@ -185,8 +186,8 @@ class Column:
         return value[()] if value.ndim == 0 else value
 
     def bytes(self, row: int) -> bytes | None:
-        """What is stored of a sample: a media file as it came, a text in UTF-8; None when it is missing. Of a
-        link, the bytes that it leads to."""
+        """The stored bytes of a sample: the original media file, or a text in UTF-8; None if it is missing. For a link, the bytes of
+        the linked file."""
         return self._dataset._rows.sample_bytes(self._name, [self._dataset._position(row)])[0]
 
     def bytes_of(self, rows: Any) -> list[Any]:
@@ -209,7 +210,7 @@ class Column:
         return named(found)
 
     def __iter__(self) -> Iterator[Any]:
-        """All samples of the version there is now, read in batches."""
+        """All samples of the current version, read in batches."""
         dataset = self._dataset._steady()
         return self._batches(dataset, dataset._state(), len(self))
 
@@ -219,19 +220,23 @@ class Column:
             dataset = dataset._at(state)
             yield from dataset._column(self._name)[start : start + ROWS_AT_ONCE]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         found = self[:]
         if not isinstance(found, np.ndarray):
             raise ValueError(f"{self._what} has samples of different shapes or dtypes, or missing ones: it is no array")
         return found if dtype is None else found.astype(dtype, copy=False)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Arrow's PyCapsule interface: all samples as a table of this one column."""
+        return self._dataset.view().select([self._name]).__arrow_c_stream__(requested_schema)
+
     # Writing.
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Replaces samples, one version; other columns are not touched.
+        """Replaces samples as one version; other columns are not touched.
 
-        One row takes a sample, None to make it missing; several take a list or an array with one for each, or a single
-        number, text, dict, file, link or None for all.
+        For one row, give a sample, or None to make it missing. For several rows, give a list or an array with one sample for each,
+        or a single number, text, dict, file, link or None for all.
         """
         self.write(key, value)
 
@@ -239,8 +244,8 @@ class Column:
         """The same as ``column[key] = value``. Returns the new version.
 
         Args:
-            strict: rows past the end are an error; if False, rows are made up to them, with nothing in other columns
-                and in rows between.
+            strict: rows past the end are an error. If False, rows are added up to them; all other samples in the new rows are
+                missing.
             durable: returns only when it is safe against power loss.
         """
         rows, part = _split(key)
@@ -271,13 +276,13 @@ class Column:
         return values
 
     def append(self, *_: Any, **__: Any) -> None:
-        """Refused: rows are appended to all columns together, by ``ds.append``."""
+        """Not supported: use ``ds.append``, which appends a row to all columns."""
         raise InvalidError(
             f"{self._what}: rows are appended to all columns together: ds.append({{{quoted(self._name)}: sample}})"
         )
 
     def add_class_names(self, names: Iterable[str], *, durable: bool = False) -> int:
-        """Adds names of classes behind those there are. Returns the new version."""
+        """Adds class names after the existing ones. Returns the new version."""
         if isinstance(names, str):
             raise InvalidError(f"{self._what}: class names are a list of texts, found one text")
         return self._dataset._rows.add_class_names(self._name, [str(name) for name in names], durable)
@@ -292,6 +297,10 @@ class Column:
             f"<lacus.Column {quoted(self._name)} {info.htype}{dtype}{shape}, {len(self):,} rows, "
             f"{size_text(info.stored_bytes)} stored>"
         )
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return column_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Column, (self._dataset, self._name)
@@ -309,41 +318,60 @@ def _split(key: Any) -> tuple[Any, Any]:
 
 
 def positions_of(rows: Any, count: int, grow: bool) -> tuple[list[int], bool]:
-    """The positions that an index of rows means, and whether it means one."""
-    if isinstance(rows, slice):
+    """The positions that an index of rows means, and whether it means one. With ``grow``, they may be past the end."""
+    if grow and isinstance(rows, slice):
         stop = None if rows.stop is None else operator.index(rows.stop)
-        if grow and stop is not None and stop > count:
+        if stop is not None and stop > count:
             # Negative starts count from the end there is, not from the one there will be.
             start = 0 if rows.start is None else operator.index(rows.start)
             start = max(start + count, 0) if start < 0 else start
             return list(range(*slice(start, stop, rows.step).indices(stop))), False
-        return list(range(*rows.indices(count))), False
+    found = chosen(rows, count, grow)
+    if isinstance(found, int):
+        return [found], True
+    return (list(found) if isinstance(found, range) else found.tolist()), False
+
+
+def chosen(rows: Any, count: int, grow: bool = False) -> int | range | npt.NDArray[np.uint64]:
+    """The places among ``count`` that an index of rows means: one, every so many, or any."""
+    if isinstance(rows, slice):
+        return range(*rows.indices(count))
     if rows is Ellipsis:
-        return list(range(count)), False
+        return range(count)
     if isinstance(rows, (bool, np.bool_)):
         raise InvalidError(
             "rows are not selected by True or False: a mask has one for each row (samples some of which are missing "
             "are a list, which is compared as a whole; compare np.array(samples))"
         )
     if not isinstance(rows, (list, tuple, np.ndarray, range)) and hasattr(rows, "__index__"):
-        return [_checked(operator.index(rows), count, grow)], True
+        return _checked(operator.index(rows), count, grow)
     try:
         array = np.asarray(rows)
     except ValueError as error:
         raise InvalidError(f"rows: {error}") from error
     if array.ndim == 0 and array.dtype.kind in "iu":
-        return [_checked(int(array), count, grow)], True
+        return _checked(int(array), count, grow)
     if array.ndim != 1:
         raise InvalidError(f"rows are selected by integers, slices, lists of integers or masks, not by {rows!r}")
     if array.dtype == np.bool_:
         if len(array) != count:
             raise OutOfBoundsError(f"a mask of {len(array)} for {count} rows")
-        return [int(row) for row in np.flatnonzero(array)], False
+        return np.flatnonzero(array).astype(np.uint64)
     if array.size == 0:
-        return [], False
+        return np.empty(0, np.uint64)
     if array.dtype.kind not in "iu":
         raise InvalidError(f"rows are selected by integers, slices, lists of integers or masks, not by {array.dtype}")
-    return [_checked(int(row), count, grow) for row in array], False
+    if array.dtype.kind == "i":
+        # A small dtype could not hold the number of rows.
+        array = array.astype(np.int64)
+    is_outside = array >= count if array.dtype.kind == "u" else (array >= count) | (array < -count)
+    if is_outside.any():
+        first = int(array[is_outside][0])
+        if not (grow and (array[is_outside] >= 0).all()):
+            raise OutOfBoundsError(f"row {first} is out of bounds for {count} rows")
+    if array.dtype.kind == "i":
+        array = np.where(array < 0, array + count, array)
+    return np.ascontiguousarray(array, np.uint64)
 
 
 def _checked(row: int, count: int, grow: bool) -> int:

@@ -1,4 +1,4 @@
-"""A commit: a state of a dataset that has a name, and what is known of it."""
+"""A commit: a recorded state of a dataset, with its message, author and parents."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def when(time_millis: int) -> datetime.datetime:
 
 @dataclasses.dataclass(frozen=True)
 class Commit:
-    """A state of a dataset that has a name. Wherever a revision is expected, a commit can be given as well."""
+    """A recorded state of a dataset. You can pass a commit wherever a revision is expected."""
 
-    #: The SHA-256 of what is stored of it, 64 digits.
+    #: The SHA-256 of its stored bytes, 64 digits.
     id: str
     message: str
     author: str
     #: When it was made, in UTC.
     time: datetime.datetime
-    #: The ids of the commits it was made from: none for the first, two for a merge, ours first.
+    #: The ids of its parents: none for the first commit, two for a merge, ours first.
     parents: list[str]
-    #: The version of the branch's table whose content it is.
+    #: The version of the branch's table with its content.
     version: int
-    #: What was given as its metadata.
+    #: Its metadata.
     metadata: dict[str, Any]
     #: The names of the tensors it changed.
     changed: list[str]
-    #: Where its tensors came from: what was given as lineage.
+    #: Where its tensors came from: the lineage given with the commit.
     lineage: list[dict[str, Any]]
 
     @classmethod
@@ -75,7 +75,7 @@ class Commit:
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A commit and what it changed, from its first parent. Got by ``ds.show(ref)``."""
+    """A commit, and its changes from its first parent: ``ds.show(ref)``."""
 
     commit: Commit
     diff: Diff
@@ -92,13 +92,13 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True)
 class LineageStep:
-    """A commit in the past of a tensor."""
+    """A commit in the lineage of a tensor."""
 
-    #: How many steps of making it is away from the tensor asked for.
+    #: How many steps it is away from the tensor you asked for.
     depth: int
     tensor: str
     commit: Commit
-    #: How the tensor was made, where the commit says so.
+    #: How the tensor was made, if the commit records it.
     lineage: dict[str, Any] | None
 
     def __repr__(self) -> str:

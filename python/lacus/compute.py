@@ -1,4 +1,4 @@
-"""Running programs: text of the language in ``docs/algebra.md``, and what lazy arrays are made of."""
+"""Running programs: text in the language of ``docs/algebra.md``, and programs that lazy arrays build."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _native
-from ._arrays import Array
+from ._arrays import NDArray
 from ._display import size_text
 from ._guard import guarded
 from ._native import Sparse
 from ._program import Given, Stored, written
+from ._progress import ProgressLine
 from .array import array
 from .dataset import Dataset
 from .errors import InvalidError
 from .sparse import SparseTensor
-from .tensor import Tensor, quoted
+from .tensor import Array, quoted
 from .writer import parse_size
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Options(TypedDict):
     workers: int | None
     spill: str | None
     forbid_nan: bool
-    #: Integers divided by zero are zero, with a warning, and no error.
+    #: Integers divided by zero give zero and a warning instead of an error.
     zero_by_zero: bool
     checkpoint_every: int | None
     durable: bool
@@ -46,7 +47,7 @@ class Options(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     tasks_done: int
     tasks: int
@@ -77,28 +78,29 @@ def run(
     checkpoint_every: int | None = None,
     durable: bool = False,
     progress: Callable[[Progress], None] | bool | None = None,
-) -> dict[str, Tensor | Array | SparseTensor]:
-    """Runs a program and returns what it saves, by name.
+) -> dict[str, Array | NDArray | SparseTensor]:
+    """Runs a program and returns its results by name.
 
-    ``load`` takes from `inputs` first, then from `data`, as it was when the run began. ``save`` writes into `data`, all of it
-    as one version when the program has ended, and nothing if it fails; without `data`, arrays are given back.
+    ``load`` looks in `inputs` first, then in `data` at its version when the run starts. ``save`` stores results in `data`: all of
+    them as one version when the program ends, or nothing if it fails. Without `data`, results are returned as arrays.
 
     Args:
         program: the text; ``docs/algebra.md`` describes the language.
         data: the dataset to load from and to save into.
-        inputs: values by name: whatever :func:`lacus.array` takes.
-        memory: bytes that tiles may take together, as in ``"2GiB"``; half of what there is unless told.
-        workers: threads; as many as there are cores unless told. The result does not depend on it.
-        spill: a directory for what does not fit into memory; it must exist.
-        forbid_nan: fails when a result has NaN.
-        checkpoint_every: stores what loops carry every so many rounds, in `data` below ``_run/``. When the same program is run
-            again after it was killed, it goes on from there, with the same bits at the end.
-        durable: returns only when what was saved is safe against power loss.
-        progress: called now and then with a :class:`Progress`; True shows a line on the terminal.
+        inputs: values by name: anything that :func:`lacus.array` accepts.
+        memory: memory for all tiles together, such as ``"2GiB"``; by default half of the machine's memory.
+        workers: the number of threads; by default, and at most, those of the process
+            (:func:`lacus.configure`). It does not change the result.
+        spill: a directory for tiles that do not fit into memory; it must exist.
+        forbid_nan: fails if a result contains NaN.
+        checkpoint_every: stores the variables of loops every so many rounds, in `data` below ``_run/``. If the run is killed, running
+            the same program again continues from there and ends with the same bits.
+        durable: returns only when the results are safe against power loss.
+        progress: a function that is called regularly with a :class:`Progress`; True shows a line on the terminal.
 
     Raises:
-        InvalidError: the program does not fit what it loads; the message has the place in the text.
-        NotFoundError: it loads a tensor that is not there, or uses a name that means nothing.
+        InvalidError: the program is wrong or does not fit its inputs; the message shows the place in the text.
+        NotFoundError: it loads a tensor that does not exist, or uses an unknown name.
 
     >>> lacus.run('A = load("A"); save(A @ A, "squared")', data=ds)["squared"]
     """
@@ -122,8 +124,8 @@ def compute(
     spill: str | os.PathLike[str] | None = None,
     forbid_nan: bool = False,
     progress: Callable[[Progress], None] | bool | None = None,
-) -> tuple[Array | SparseTensor, ...]:
-    """Computes several lazy arrays in one run: what they share is computed once. The options are those of :func:`run`.
+) -> tuple[NDArray | SparseTensor, ...]:
+    """Computes several lazy arrays in one run: shared parts are computed once. The options are those of :func:`run`.
 
     >>> mean, largest = lacus.compute(x.mean(), x.max())
     """
@@ -147,8 +149,8 @@ def execute(
     progress: Callable[[Progress], None] | bool | None,
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """Runs a program: what is given back, the names of what was stored, and what it took."""
-    bar = _Bar() if progress is True else None
-    told = bar if progress is True else progress or None
+    line = ProgressLine(progress is True)
+    told = (lambda now: line.show(_line_of(now))) if progress is True else progress or None
     if told is not None:
         if not callable(told):
             raise InvalidError(f"progress: expected a function, True, False or None, found {progress!r}")
@@ -159,8 +161,7 @@ def execute(
         native = None if data is None else data._native
         made, stored, report = _native.run_program(text, handed, native, targets, chosen)
     finally:
-        if bar is not None:
-            bar.close()
+        line.close()
     if report["divided_by_zero"]:
         # As numpy says it, at the line that asked for the result.
         warnings.warn("divide by zero encountered in // or %", RuntimeWarning, stacklevel=_outside())
@@ -242,14 +243,6 @@ def _input(name: str, value: Any) -> Any:
     return node.source
 
 
-class _Bar:
-    """A line on the terminal."""
-
-    def __call__(self, now: Progress) -> None:
-        done = f"{now.tasks_done:,} of {now.tasks:,} tasks, {now.gflops:.1f} GFLOP/s, {size_text(now.bytes_read)} read"
-        sys.stderr.write(f"\r{done}, {size_text(now.memory_bytes)} in memory, {size_text(now.spilled_bytes)} spilled \x1b[K")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+def _line_of(now: Progress) -> str:
+    done = f"{now.tasks_done:,} of {now.tasks:,} tasks, {now.gflops:.1f} GFLOP/s, {size_text(now.bytes_read)} read"
+    return f"{done}, {size_text(now.memory_bytes)} in memory, {size_text(now.spilled_bytes)} spilled"

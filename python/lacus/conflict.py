@@ -11,21 +11,21 @@ __all__ = ["Conflict"]
 
 @dataclasses.dataclass(frozen=True)
 class Conflict:
-    """What both sides of a merge changed differently, and nobody said which counts."""
+    """Something that both sides of a merge changed differently, and that is not resolved."""
 
     #: ``"metadata"``, ``"tensor"``, ``"name"``, ``"row"``, ``"sample"`` or ``"chunk"``.
     kind: str
-    #: The tensor, as this side calls it; None for a row, and for metadata of the dataset itself.
+    #: The name of the tensor on this side; None for a row, and for metadata of the dataset itself.
     tensor: str | None
     #: The id of the row, of a row or sample.
     row: int | None
     #: Where the chunk is in the array's grid of chunks.
     chunk: tuple[int, ...] | None
-    #: Whether ``"union"`` has a meaning here.
+    #: Whether ``"union"`` can resolve it.
     has_union: bool
-    #: What happened, for people.
+    #: A description for people.
     text: str
-    #: The facts, such as who dropped a tensor: can be made JSON.
+    #: The facts, such as which side dropped a tensor, as JSON values.
     detail: dict[str, Any] = dataclasses.field(compare=False, hash=False)
 
     @classmethod

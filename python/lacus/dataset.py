@@ -12,12 +12,13 @@ import numpy as np
 
 from . import _dtypes, _native
 from ._arrays import sizes
-from ._display import SHOWN, columns_text, dataset_html, dataset_text, size_text
+from ._display import SHOWN, columns_text, dataset_text, size_text
 from ._guard import guard, guarded
 from ._native import Dataset as NativeDataset
 from ._native import History as NativeHistory
 from ._native import Rows as NativeRows
 from ._native import TensorInfo
+from ._notebook import dataset_html, never_raises
 from ._values import by_name, listed, native
 from ._wish import Wish, wish
 from .column import Column, positions_of
@@ -26,10 +27,14 @@ from .errors import InvalidError
 from .exchange import ExchangeReport, export_from, import_into
 from .group import Group
 from .history import Historic, HistoryEntry, State, moment
-from .rows import Rows, read_rows
-from .tensor import Tensor, metadata_text, quoted
+from .query import Asking, Params, condition_text
+from .rows import read_rows
+from .table import Table
+from .tensor import Array, metadata_text, quoted
 from .transaction import Transaction
 from .transform import MapReport, check_map, map_rows
+from .udf import Functions
+from .view import View, Views
 from .writer import Writer
 
 __all__ = [
@@ -50,15 +55,15 @@ StorageOptions: TypeAlias = Mapping[str, Any]
 
 @guarded
 def create(url: Url, *, storage_options: StorageOptions | None = None) -> Dataset:
-    """Makes an empty dataset.
+    """Creates an empty dataset.
 
     Args:
         url: a local path, or a URL starting with ``file://``, ``memory://``, ``s3://``, ``gs://`` or ``az://``.
-        storage_options: options of the object store, such as ``aws_endpoint_url`` or ``aws_region``; those
-            that are not given come from the usual environment variables.
+        storage_options: options of the object store, such as ``aws_endpoint_url`` or ``aws_region``; others come from
+            the usual environment variables.
 
     Raises:
-        ConflictError: there is a dataset, or something else, at the URL already.
+        ConflictError: the URL already has a dataset, or something else.
     """
     return Dataset._of(NativeDataset.create(_absolute(url), _options(storage_options)))
 
@@ -75,9 +80,9 @@ def open(
     """Opens a dataset.
 
     Args:
-        url: where it is; see :func:`create`.
-        branch: the branch to open, which is writable and moves.
-        at: a state to look at instead, pinned and read-only. As text, a branch, a tag, a commit's id or the beginning of it,
+        url: its location; see :func:`create`.
+        branch: the branch to open. You can write to it, and ``refresh`` moves the handle to newer versions.
+        at: open this state instead, pinned and read-only. As text: a branch, a tag, a commit's id or the beginning of it,
             steps back from these (``"main~2"``), or a version (``"@17"``, ``"version:17"``); as a number, a version of the
             branch; or a time, which means the newest version of the branch made at or before it. A time is a
             ``datetime``, an ISO 8601 string or seconds since 1970 as a ``float``; one without a time zone is local
@@ -90,7 +95,7 @@ def open(
 
     >>> lacus.open("photos")                        # the tip of main
     >>> lacus.open("photos", branch="fix/labels")   # the tip of a branch
-    >>> lacus.open("photos", at="v1.0")             # what a tag names
+    >>> lacus.open("photos", at="v1.0")             # a tag
     >>> lacus.open("photos", at="main~2"), lacus.open("photos", at=17), lacus.open("photos", at="2026-01-31")
     """
     if not isinstance(branch, str):
@@ -100,13 +105,13 @@ def open(
 
 @guarded
 def exists(url: Url, *, storage_options: StorageOptions | None = None) -> bool:
-    """Whether there is a dataset at a URL."""
+    """Whether a URL has a dataset."""
     return _native.exists(_absolute(url), _options(storage_options))
 
 
 @guarded
 def delete(url: Url, *, storage_options: StorageOptions | None = None) -> None:
-    """Removes a dataset with all its versions, for good.
+    """Deletes a dataset with all its versions, permanently.
 
     Raises:
         NotFoundError: there is no dataset at the URL.
@@ -122,9 +127,9 @@ class CompactReport:
     files_after: int
     bytes_before: int
     bytes_after: int
-    #: The version it made; the one there was when there was nothing to do.
+    #: The new version; the current one if there was nothing to do.
     version: int
-    #: Files left as they are because they hold rows of other writers that belong to no tensor; ``check`` names these.
+    #: Files left unchanged because they have rows of other writers that belong to no tensor; ``check`` lists these.
     files_kept: int = 0
 
 
@@ -134,7 +139,7 @@ class ExtendReport:
 
     version: int
     rows: int
-    #: Rows that were not: their place among those given, and why.
+    #: Rows that were left out: their position in the input, and why.
     skipped: list[tuple[int, str]]
 
 
@@ -144,11 +149,11 @@ class ColumnSummary:
 
     name: str
     htype: str
-    #: numpy's name; empty while it is open, ``"string"`` for texts.
+    #: numpy's name; empty before the first sample decides it, ``"string"`` for texts.
     dtype: str
     #: Rows that have a sample.
     samples: int
-    #: The least and the greatest shape; None when there is no sample or ranks differ.
+    #: The smallest and largest size of each axis; None without samples, or if the number of axes differs.
     shape_range: tuple[tuple[int, ...], tuple[int, ...]] | None
     compression: str
     stored_bytes: int
@@ -162,7 +167,7 @@ class Summary:
     columns: list[ColumnSummary]
     files: int
     stored_bytes: int
-    #: What would make reading faster.
+    #: Advice that would make reading faster.
     advice: list[str]
 
     def __repr__(self) -> str:
@@ -171,21 +176,19 @@ class Summary:
 
 @guard
 class Dataset(Historic):
-    """Columns of samples that share rows, and named arrays, at a URL. Got by :func:`lacus.create` or
-    :func:`lacus.open`.
+    """Columns of samples that share rows, and named arrays, at a URL. Use :func:`lacus.create` or :func:`lacus.open`
+    to get one.
 
-    Every write is one version: whole or not at all, visible at once to others, safe against a killed process,
-    and with ``durable=True`` against power loss too. A handle stays at the version it read until its own
-    next write or ``refresh()``. It can be used by several threads, and by a forked child. ``ds.commit(message)`` gives the
-    newest version a name; see :meth:`checkout`, :meth:`merge`, :meth:`diff` and :meth:`transaction` for what can be done
-    with history.
+    Every write makes one version: all of it or nothing. Others see it at once. It survives a killed process, and with
+    ``durable=True`` also power loss. A handle keeps reading its version until its own next write or ``refresh()``. Several
+    threads, and forked children, can use it. ``ds.commit(message)`` commits the newest version; see :meth:`checkout`, :meth:`merge`, :meth:`diff` and :meth:`transaction` for working with
+    history.
 
-    Handles pickle as where they look: an unpickled one is pinned to the version, and read-only. Storage
-    options, and the credentials in them, are part of the pickle.
+    A pickled handle stores the URL and the version: the unpickled one is pinned to that version and read-only. Storage options,
+    including credentials, are part of the pickle.
 
-    Strings address tensors: a column gives a :class:`Column`, an array a :class:`Tensor`. Integers, slices, lists,
-    masks, iteration and ``len`` mean rows; a dataset without columns has none, so its ``len`` is 0, and it is still
-    true.
+    A string selects a tensor: a :class:`Column` or an :class:`Array`. Integers, slices, lists, masks, iteration and ``len``
+    refer to rows. A dataset without columns has no rows, so its ``len`` is 0; it is still true.
 
     >>> ds = lacus.create("photos")
     >>> ds.add_column("image", "image"); ds.add_column("label", "class_label", class_names=["cat", "dog"])
@@ -230,11 +233,11 @@ class Dataset(Historic):
         """A handle on another state of this dataset, which follows the same links."""
         return Dataset._of(found, self._links)
 
-    # What is there.
+    # Contents.
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its location."""
         return self._native.url
 
     @property
@@ -262,25 +265,122 @@ class Dataset(Historic):
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, in the order in which they were added. A column that is renamed keeps its place."""
+        """The names of the columns, in the order in which they were added. A renamed column keeps its place."""
         return self._rows.column_names()
 
     def __getitem__(self, key: Any) -> Any:
-        """By a string, the column or array of this name; by an integer, a row as a dict; by a slice, a list of integers
-        or a mask, :class:`Rows`.
+        """With a string, the column or array of this name; with an integer, a row as a dict; with a slice, a list of integers
+        or a mask, a :class:`View` of these rows.
 
         Raises:
             NotFoundError: also a ``KeyError``; there is no tensor of this name.
             OutOfBoundsError: also an ``IndexError``; there is no such row.
         """
         if isinstance(key, str):
-            return Column(self, key) if self._rows.is_column(key) else Tensor(self, key)
+            return Column(self, key) if self._rows.is_column(key) else Array(self, key)
         if isinstance(key, tuple) or key is None:
             raise TypeError('rows are selected by one index, as in ds[3]; for a part of a sample, ds["name"][3, 10:20]')
         if not isinstance(key, (int, np.integer, slice, list, np.ndarray, range)) and not hasattr(key, "__index__"):
             raise TypeError(f'a dataset is indexed by names and rows, as in ds["name"] and ds[3], not by {type(key).__name__}')
-        positions, is_one = self._positions(key)
-        return next(read_rows(self, positions)) if is_one else Rows(self, positions)
+        if not isinstance(key, (slice, list, np.ndarray, range)):
+            positions, is_one = self._positions(key)
+            if is_one:
+                return next(read_rows(self, positions))
+        return self.view()[key]
+
+    def view(self, at: State | None = None) -> View:
+        """All rows and columns as a :class:`View`, at this handle's version or at another state (see :func:`open`).
+
+        >>> ds.view().shuffle(7)[:1000]
+        >>> ds.view(at="v1.0")["label"]
+        """
+        if at is not None:
+            return self._beside(self._native.look(moment(at))).view()
+        native = self._native.view()
+        source = self._beside(NativeDataset.of_view(native))
+        source._is_private = self._is_private or self._transaction is not None
+        return View._of(native, source, self._refuses_changes())
+
+    # Questions.
+
+    def query(
+        self, text: str, params: Params = None, *, memory: int | str | None = None, functions: Functions = None
+    ) -> View | Table:
+        """Answers a question in SQL about the rows of this dataset.
+
+        The rows are called ``dataset`` in FROM, which may be left out. ``dataset@"v1.0"`` is another state, and FROM may name
+        other datasets by their URL. Tensors have numpy's subscripts and functions: see ``docs/query.md`` and
+        ``docs/functions.md``.
+
+        Args:
+            text: the query.
+            params: values for ``?`` (a sequence) or ``:name`` (a mapping): None, bools, numbers, texts, bytes, arrays, lists of
+                numbers, tensors of torch.
+            memory: bytes that sorts, joins and groups may use before they go to disk, as in ``"2GiB"``.
+            functions: functions of your own for this query, beside those that all queries know; see :func:`lacus.udf`.
+
+        Returns:
+            A :class:`View` if the rows of the answer are rows of the dataset, in the order that was asked for; columns that are not
+            stored are computed when you read them. A :class:`Table` for everything else, such as ``GROUP BY``.
+
+        Raises:
+            InvalidError: also a ``ValueError``; the text is wrong, and the message shows where.
+
+        >>> ds.query("SELECT * WHERE label = 'dog' AND width(image) > 300 ORDER BY score DESC LIMIT 10")
+        >>> ds.query("SELECT label, mean(image[:, :, 0]) AS red WHERE score > ?", [0.5])["red"]
+        >>> ds.query("SELECT label, count(*) AS n GROUP BY label")
+        """
+        return Asking(self.view(), self).ask(text, params, memory, functions)
+
+    def explain(self, text: str, params: Params = None, *, analyze: bool = False, functions: Functions = None) -> str:
+        """How a question would be answered: the steps, and what each of them reads.
+
+        Args:
+            text: the query.
+            params: see :meth:`query`.
+            analyze: answers it, and says how many rows and bytes came out of each step, and how long it took.
+            functions: see :meth:`query`.
+        """
+        return Asking(self.view(), self).explain(text, params, analyze, functions)
+
+    def filter(
+        self,
+        condition: str | Callable[[dict[str, Any]], Any],
+        params: Params = None,
+        *,
+        columns: Sequence[str] | None = None,
+        memory: int | str | None = None,
+    ) -> View:
+        """The rows for which a condition holds.
+
+        Args:
+            condition: a condition of SQL, as after WHERE; or a function that takes a row as a dict and says whether to keep it. A
+                condition reads only what it needs; a function is called for every row.
+            params: values for ``?`` or ``:name`` in a condition; see :meth:`query`.
+            columns: the columns that a function looks at; all, unless you say.
+            memory: see :meth:`query`.
+
+        >>> ds.filter("label = 'dog' AND width(image) > 300")
+        >>> ds.filter("score > ?", [0.5])
+        >>> ds.filter(lambda row: row["caption"].startswith("a"), columns=["caption"])
+        """
+        if not isinstance(condition, str):
+            return self.view().filter(condition, params, columns=columns, memory=memory)
+        if columns is not None:
+            raise InvalidError("filter: columns are for a function, which reads them; a condition names its own")
+        found = self.query(condition_text(condition), params, memory=memory)
+        if not isinstance(found, View):
+            raise InvalidError("filter: a condition says of each row whether to keep it, without GROUP BY and the like")
+        return found
+
+    def _refuses_changes(self) -> bool:
+        """Whether it was opened to be read only; a handle that stays at a state may still tag it and save views of it."""
+        return self.read_only and not self._history.place()[1]
+
+    @property
+    def views(self) -> Views:
+        """The saved views: ``ds.views["train"]``, ``del ds.views["train"]``, ``list(ds.views)``."""
+        return Views(self)
 
     def _column(self, name: str) -> Column:
         return Column(self, name)
@@ -318,16 +418,16 @@ class Dataset(Historic):
         return self._rows.row_count()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows of the version there is now, as dicts, read in batches; arrays, which have none, are in ``keys()``."""
+        """The rows of the current version as dicts, read in batches. Arrays have no rows; ``keys()`` lists them."""
         steady = self._steady()
         return read_rows(steady, list(range(len(steady))))
 
     def group(self, name: str) -> Group:
-        """The tensors whose names begin with ``name/``."""
+        """The tensors whose names start with ``name/``."""
         return Group(self, name)
 
     def summary(self) -> Summary:
-        """What there is, column by column: type, count, range of shapes, size, and advice. Samples are not read."""
+        """A summary of each column: type, count, range of shapes, size; and advice. Reads no samples."""
         rows, columns, files, stored, advice = self._rows.summary()
         return Summary(
             rows=rows,
@@ -358,7 +458,7 @@ class Dataset(Historic):
         durable: bool = False,
         **type_options: Any,
     ) -> Column:
-        """Makes a column. Only the column is written: rows that are there have no sample in it, or the default.
+        """Adds a column. Only the column is written: in existing rows its sample is missing, or the default.
 
         Args:
             name: its name. ``/`` groups names.
@@ -366,17 +466,17 @@ class Dataset(Historic):
                 ``"class_label"``, ``"text"``, ``"json"``, ``"list"``, ``"tag"``, ``"bbox"``, ``"bbox.3d"``, ``"binary_mask"``,
                 ``"segment_mask"``, ``"instance_label"``, ``"keypoints"``, ``"polygon"``, ``"point"``, ``"embedding"``,
                 ``"dicom"``, and ``"sequence[...]"`` and ``"link[...]"`` of these.
-            dtype: of their elements; the type's own, or that of the first sample.
-            shape: the shape that all share, None for sizes that differ: ``()`` for numbers, ``(768,)``, ``(None, 4)``.
+            dtype: the type of the elements. By default that of the column type, or of the first sample.
+            shape: the shape of all samples, with None for sizes that differ: ``()`` for numbers, ``(768,)``, ``(None, 4)``.
             compression: ``"auto"``, ``None``, ``"zstd"``, ``"zstd:<level>"``, or a media format such as ``"jpeg"``.
-            default: the sample that rows get which are there.
-            metadata: a dict that can be made JSON, kept with the column.
+            default: the sample for existing rows.
+            metadata: a dict to store with the column as JSON.
             durable: returns only when it is safe against power loss.
             type_options: options of the type, such as ``class_names=["cat", "dog"]``.
 
         Raises:
             ConflictError: there is a tensor of this name.
-            InvalidError: the type does not exist or does not have these options.
+            InvalidError: there is no such type, or it does not have these options.
         """
         what = f"column {quoted(name)}"
         spec = (
@@ -394,7 +494,7 @@ class Dataset(Historic):
         return Column(self, name)
 
     def append(self, row: Mapping[str, Any], *, durable: bool = False) -> int:
-        """Appends one row, given by column; columns that are not named have no sample in it. Returns the new version.
+        """Appends one row, given as samples by column; samples of other columns are missing. Returns the new version.
 
         For many rows, use :meth:`extend` or :meth:`writer`.
         """
@@ -409,21 +509,21 @@ class Dataset(Historic):
         """Appends rows in one version, given as a sequence of samples for each column.
 
         Args:
-            columns: samples by column, as many for each. None is a missing sample. A numpy array is the fast way: entries of
-                its first axis are the rows.
+            columns: samples by column, the same number for each. None is a missing sample. A numpy array is fastest: its first
+                axis is the rows.
             on_error: ``"raise"`` to write nothing if a sample does not fit its column, ``"skip"`` to leave such rows out
                 and report them.
             durable: returns only when it is safe against power loss.
 
         Raises:
-            InvalidError: a column has another number of samples, or a sample does not fit, named by its place.
+            InvalidError: the numbers of samples differ, or a sample does not fit; the message names its row.
             NotFoundError: there is no such column.
         """
         version, rows, skipped = self._rows.extend(list(listed(columns).items()), on_error, durable)
         return ExtendReport(version=version, rows=rows, skipped=skipped)
 
     def writer(self, buffer: str | int = "64MiB", *, on_error: str = "raise", durable: bool = False) -> Writer:
-        """A context that gathers appended rows and writes them in pieces of about ``buffer`` bytes."""
+        """A context manager that buffers appended rows and writes them in batches of about ``buffer`` bytes."""
         return Writer(self, buffer, on_error, durable)
 
     def delete_rows(self, indices: Any, *, durable: bool = False) -> int:
@@ -451,24 +551,23 @@ class Dataset(Historic):
         inputs: Sequence[str] | None = None,
         progress: bool | None = None,
     ) -> MapReport:
-        """Maps a function over all rows, in parallel; results keep the order of rows.
+        """Calls a function for all rows, in parallel, and writes its results in the order of the rows.
 
         Args:
-            fn: takes a row as a dict. In place, it returns a dict of the samples to write to this row. With ``into``, it
+            fn: gets a row as a dict. Without ``into``, it returns a dict of samples to write to this row. With ``into``, it
                 returns a dict (one row), several of them (a list or a generator), or None (no row).
             columns: the columns it writes: names and types, such as ``{"embedding": "embedding"}`` or
-                ``{"mask": dict(htype="binary_mask", compression="zstd")}``. Those that are not there are made; one given
-                by name only has the type that it has in this dataset, else ``"generic"``.
+                ``{"mask": dict(htype="binary_mask", compression="zstd")}``. Columns that do not exist are created; if you give only
+                a name, it gets the type that it has in this dataset, otherwise ``"generic"``.
             into: another dataset, or the URL of a new one, for the results.
-            workers: threads or processes at work; as many as there are cores.
+            workers: the number of threads or processes; by default the number of cores.
             processes: runs the function in other processes. It, the rows and the results must pickle.
-            on_error: ``"raise"`` ends at the first row that fails, ``"skip"`` goes on and reports it.
-            inputs: the columns it needs; all, unless told.
-            progress: shows a line of progress; by default on a terminal.
+            on_error: ``"raise"`` stops at the first row that fails, ``"skip"`` continues and reports it.
+            inputs: the columns it needs; by default all.
+            progress: shows a progress line; by default only on a terminal.
 
-        Results are written in pieces, each a version: of 4096 rows and column by column in place, of 64 MiB with
-        ``into``. Those that were written before a failure stay. In place, rows that somebody deletes meanwhile are left
-        out.
+        Results are written in batches, each as a version: of 4096 rows, column by column, without ``into``; of 64 MiB with
+        ``into``. Batches before a failure stay. Without ``into``, rows that someone deletes in the meantime are skipped.
         """
         check_map(fn, workers, processes, on_error)
         target = into if into is None or isinstance(into, Dataset) else create(into)
@@ -477,8 +576,8 @@ class Dataset(Historic):
     def materialize(
         self, url: Url, *, storage_options: StorageOptions | None = None, durable: bool = False
     ) -> Dataset:
-        """Copies this version to a new dataset in the best layout for streaming: rows in order, links followed, nothing
-        that was replaced."""
+        """Copies this version to a new dataset in the best layout for streaming: rows in order, linked files included, without
+        replaced data."""
         options = _options(storage_options)
         self._rows.materialize(_absolute(url), options, durable)
         return Dataset._of(NativeDataset.open(_absolute(url), options, "main", moment(None), False))
@@ -488,29 +587,29 @@ class Dataset(Historic):
 
         Args:
             source: the file or folder.
-            kind: ``"folder"``, ``"coco"``, ``"csv"``, ``"parquet"``, ``"webdataset"`` or ``"safetensors"``; guessed unless told.
-            options: ``on_error="raise"|"skip"``; ``append=True`` to append to columns that are there; ``prefix``, a group for
-                the new columns; ``split_column`` for folders whose first level are splits; ``images``, where COCO's pictures
+            kind: ``"folder"``, ``"coco"``, ``"csv"``, ``"parquet"``, ``"webdataset"`` or ``"safetensors"``; by default detected from the source.
+            options: ``on_error="raise"|"skip"``; ``append=True`` to append to existing columns; ``prefix``, a group for
+                the new columns; ``split_column`` for folders whose first level is splits; ``images``, where COCO's pictures
                 are; ``delimiter`` of CSV; ``durable``; ``progress``, a line on the terminal.
 
-        Returns a report: rows, bytes, columns, and what was left out and why. When it fails nothing of it is kept.
+        Returns a report: rows, bytes, columns, and what was left out and why. If the import fails, nothing of it is kept.
         """
         return import_into(self, source, kind, **options)
 
     def export_to(self, dest: Url, kind: str | None = None, **options: Any) -> ExchangeReport:
-        """Exports samples to the kinds of :meth:`import_from`, and to ``"delta"``, one wide table of plain columns, as
-        ``"parquet"`` is one wide file.
+        """Exports samples to the formats of :meth:`import_from`, and to ``"delta"``. ``"delta"`` writes one wide table of plain
+        columns, ``"parquet"`` one wide file.
 
         Args:
-            dest: a path where there is nothing.
-            kind: guessed from the name unless told.
+            dest: a path that does not exist yet.
+            kind: by default detected from the name.
             options: ``columns``, which ones; ``on_error="raise"|"skip"``; ``delimiter`` of CSV; ``progress``.
         """
         return export_from(self, dest, kind, **options)
 
     def allow_links(self, *roots: Url, storage_options: StorageOptions | None = None) -> None:
-        """Lets links of this handle lead under directories or URLs. What lies under the dataset itself is allowed anyway,
-        and so is what the environment variable ``LACUS_LINK_ROOTS`` names, separated by commas."""
+        """Allows this handle to follow links below these directories or URLs. Links inside the dataset are always allowed, and so
+        are the roots in the environment variable ``LACUS_LINK_ROOTS``, separated by commas. Permissions are not saved."""
         options = _options(storage_options)
         for root in map(_absolute, roots):
             self._rows.allow_links(root, options)
@@ -535,28 +634,28 @@ class Dataset(Historic):
         split: int | None = None,
         axis_order: Sequence[int] | None = None,
     ) -> int:
-        """Puts a tensor, new or in place of an old one, in one commit. Returns the new version.
+        """Stores a tensor, replacing an existing one, as one version. Returns the new version.
 
         Args:
-            name: its name. ``/`` groups names; empty ones and control characters are refused.
+            name: its name. ``/`` groups names; empty names and control characters are refused.
             value: a numpy array, anything with ``__array__`` or DLPack, a ``scipy.sparse`` array, a torch tensor
                 (dense, COO, CSR), a :class:`SparseTensor`, a number or nested lists of numbers.
             layout: ``"FTSF"`` or ``"dense"``, ``"COO"``, ``"CSR"``, ``"CSC"``, ``"CSF"``, ``"BSGS"``, ``"sparse"`` (the
-                best of the sparse ones), or ``"auto"``, which measures a sample; ``ds[name].reasons`` tells
-                what it saw.
+                best of the sparse ones), or ``"auto"``, which measures a sample; ``ds[name].reasons``
+                explains the choice.
             chunk_shape: the shape of dense chunks (FTSF).
             block_shape: the shape of blocks (BSGS).
             compression: of dense chunks: ``None`` or ``"none"``, ``"lz4"`` (quickest), ``"zstd"``, ``"zstd:<level>"``, or ``"auto"``.
             optimize: ``"slices"`` for fast slices along the first axis, ``"size"`` for the fewest bytes.
-            metadata: a dict that can be made JSON, kept with the tensor.
+            metadata: a dict to store with the tensor as JSON.
             durable: returns only when it is safe against power loss.
-            chunk_rank: another way to give the chunk shape: so many last axes are whole, the others cut to 1.
+            chunk_rank: another way to give the chunk shape: this many last axes are whole, the others have size 1.
             split: the first axis of the matrix columns (CSR, CSC).
             axis_order: the order of axes (CSF, BSGS).
 
         Raises:
-            InvalidError: the value, the name or an option cannot be used.
-            ConflictError: somebody else put a tensor of this name since this handle's version.
+            InvalidError: the value, the name or an option is not valid.
+            ConflictError: someone else stored a tensor of this name since this handle's version.
         """
         wanted = wish(layout, chunk_shape, block_shape, compression, optimize, chunk_rank, split, axis_order)
         return self._put({name: value}, wanted, None if metadata is None else {name: metadata}, durable)
@@ -576,9 +675,9 @@ class Dataset(Historic):
         split: int | None = None,
         axis_order: Sequence[int] | None = None,
     ) -> int:
-        """Puts several tensors by name in one commit: all of them, or none. Returns the new version.
+        """Stores several tensors by name as one version: all of them, or none. Returns the new version.
 
-        The options are those of :meth:`put` and hold for all of them; `metadata` is given by name.
+        The options are those of :meth:`put` and apply to all of them; `metadata` is given by name.
         """
         wanted = wish(layout, chunk_shape, block_shape, compression, optimize, chunk_rank, split, axis_order)
         return self._put(values, wanted, metadata, durable)
@@ -617,8 +716,8 @@ class Dataset(Historic):
         compression: str | None = "auto",
         metadata: Mapping[str, Any] | None = None,
         durable: bool = False,
-    ) -> Tensor:
-        """Makes a dense tensor of zeros that takes no room until regions of it are written.
+    ) -> Array:
+        """Creates a dense tensor of zeros that takes no space until you write to it.
 
         Raises:
             ConflictError: there is a tensor of this name.
@@ -628,7 +727,7 @@ class Dataset(Historic):
         dims = sizes(shape, f"{what}: shape")
         text = None if metadata is None else metadata_text(metadata, what)
         self._native.create_array(name, dims, _dtypes.parse(dtype, what), wanted, text, durable)
-        return Tensor(self, name)
+        return Array(self, name)
 
     def __delitem__(self, name: str) -> None:
         """Removes an array or a column. Older versions keep it."""
@@ -649,7 +748,7 @@ class Dataset(Historic):
     # Versions and upkeep.
 
     def refresh(self) -> int:
-        """Moves to the newest version and returns it. A handle that was opened ``at`` a version stays."""
+        """Moves to the newest version and returns it. A handle that was opened with ``at`` does not move."""
         return self._native.refresh()
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
@@ -662,8 +761,8 @@ class Dataset(Historic):
         ]
 
     def compact(self, *, durable: bool = False) -> CompactReport:
-        """Joins small files, drops replaced rows from them, and writes files of older versions of Lacus the way they are written
-        today. Nothing that is stored changes."""
+        """Merges small files, drops replaced rows, and rewrites files of older versions of Lacus in today's form. The content does
+        not change."""
         return CompactReport(*self._native.compact(durable))
 
     # The rest.
@@ -689,10 +788,10 @@ class Dataset(Historic):
             lines.append(f"  … and {len(names) - SHOWN:,} more columns")
         return "\n".join(lines)
 
+    @never_raises
     def _repr_html_(self) -> str:
         infos, count = self._native.infos(SHOWN)
-        columns = [self._rows.column_info(name) for name in self.columns]
-        return dataset_html(self._title(infos, count).strip("<>"), infos, count, columns)
+        return dataset_html(self, self._title(infos, count), infos, count)
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()

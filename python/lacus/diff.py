@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +17,19 @@ __all__ = ["Change", "Diff", "TensorDiff"]
 
 
 class Change:
-    """One change. Its values are read when they are asked for, those of neighbours with them.
+    """One change. Its values are read when you access them, together with those of neighbouring changes.
 
     ========= ============= ============================================================================
     ``what``  ``kind``      values
     ========= ============= ============================================================================
     dataset   metadata      dicts
-    row       added,        dicts of the samples of all columns; None where the row is not
+    row       added,        dicts of the samples of all columns; None if the row does not exist
               deleted
-    sample    added,        samples; None where there is none
+    sample    added,        samples; None if missing
               updated,
               cleared
-    region    changed       numpy arrays: what the array has at ``slices``
-    tensor    added,        everything it holds: an array, or a list of samples; None where it is not.
+    region    changed       numpy arrays: the elements at ``slices``
+    tensor    added,        all its content: an array, or a list of samples; None if it does not exist.
               dropped,      Of a tensor whose metadata changed and nothing else, the metadata; of one that
               retyped,      was renamed, its names
               changed,
@@ -64,12 +64,12 @@ class Change:
 
     @property
     def old(self) -> Any:
-        """What there was."""
+        """The value before."""
         return self._old()
 
     @property
     def new(self) -> Any:
-        """What there is."""
+        """The value after."""
         return self._new()
 
     def __repr__(self) -> str:
@@ -91,11 +91,11 @@ class TensorDiff:
     change: str
     #: Whether its own metadata differs.
     metadata: bool
-    #: What it was called, if it was renamed.
+    #: Its previous name, if it was renamed.
     renamed_from: str | None
-    #: Whether what it holds may differ anywhere.
+    #: Whether its content may differ anywhere.
     whole: bool
-    #: Ids of rows that have a sample only now, and of those whose sample differs, and of those that lost theirs.
+    #: Ids of rows whose sample is new, of those whose sample differs, and of those whose sample is now missing.
     added: list[int]
     updated: list[int]
     cleared: list[int]
@@ -108,7 +108,7 @@ class TensorDiff:
 
     @property
     def regions(self) -> list[tuple[slice, ...]]:
-        """Where an array differs: the chunks that do, as slices."""
+        """Where an array differs: the changed chunks, as slices."""
         if not self._chunks:
             return []
         shapes, sides = [], None
@@ -126,7 +126,7 @@ class TensorDiff:
         return [box for box in boxes if all(axis.start < axis.stop for axis in box)]
 
     def to_dict(self) -> dict[str, Any]:
-        """As what can be made JSON."""
+        """The change as JSON values."""
         found: dict[str, Any] = {
             "kind": "column" if self.is_column else "array",
             "change": self.change,
@@ -160,7 +160,7 @@ class TensorDiff:
 
 
 class Diff:
-    """What differs between two states of a dataset. Got by ``ds.diff()``.
+    """The differences between two states of a dataset: ``ds.diff()``.
 
     >>> diff = ds.diff("main~1", "main")
     >>> diff
@@ -169,8 +169,8 @@ class Diff:
     >>> for change in diff:
     ...     print(change.what, change.tensor, change.row, change.old, change.new)
 
-    Iterating gives :class:`Change` objects: added and deleted rows as a whole, then of the rows that both have the samples
-    that differ, and of arrays the regions.
+    Iterating gives :class:`Change` objects: added and deleted rows as a whole, then changed samples of rows that both states have,
+    and changed regions of arrays.
     """
 
     def __init__(self, found: _Difference, states: Callable[[], tuple[Dataset, Dataset]]) -> None:
@@ -183,7 +183,7 @@ class Diff:
         self.rows_added: list[int] = added
         #: Ids of the rows that only the earlier state has.
         self.rows_deleted: list[int] = deleted
-        #: The tensors that differ, by name: the one in the later state. A dropped tensor whose name another has now is
+        #: The tensors that differ, by their name in the later state. A dropped tensor whose name another tensor has now is
         #: listed as ``"name (dropped)"``.
         self.tensors: dict[str, TensorDiff] = {}
         for (name, old), is_column, change, meta, content, chunks, some_added, updated, cleared in tensors:
@@ -212,7 +212,7 @@ class Diff:
         return bool(self.metadata or self.rows_added or self.rows_deleted or self.tensors)
 
     def to_dict(self) -> dict[str, Any]:
-        """As what can be made JSON; without values."""
+        """The differences as JSON values, without the contents."""
         return {
             "metadata": self.metadata,
             "rows_added": list(self.rows_added),

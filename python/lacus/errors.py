@@ -1,7 +1,7 @@
-"""What can go wrong, by what the caller should do about it.
+"""Exceptions, grouped by what you can do about them.
 
-Every exception is a :class:`LacusError`, and also one of the built-in exceptions where one fits, so that
-``except KeyError`` or ``except ValueError`` work as they do elsewhere.
+Every exception is a :class:`LacusError`. Most are also a built-in exception, so that ``except KeyError`` and
+``except ValueError`` work as usual.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ __all__ = [
 class LacusError(Exception):
     """Any error of Lacus."""
 
+    #: What would help, as Python code or words; ``None`` if nothing is known to.
+    hint: str | None = None
+
 
 class NotFoundError(LacusError, KeyError):
     """There is no such dataset, tensor or version: check the name."""
@@ -42,15 +45,15 @@ class InvalidError(LacusError, ValueError):
 
 
 class OutOfBoundsError(InvalidError, IndexError):
-    """A selection does not fit the tensor; numpy raises ``IndexError`` for the same."""
+    """A selection does not fit the tensor; numpy raises ``IndexError`` in this case."""
 
 
 class ConflictError(LacusError, RuntimeError):
-    """Somebody else wrote the same thing first, or something is there already: refresh and try again."""
+    """Someone else wrote the same thing first, or it already exists: refresh and try again."""
 
 
 class MergeConflictError(ConflictError):
-    """Both sides of a merge changed the same, and nobody said which counts. Nothing was changed."""
+    """Both sides of a merge changed the same thing, and the conflict is not resolved. Nothing was changed."""
 
     #: What is in conflict.
     conflicts: list[Conflict]
@@ -61,20 +64,20 @@ class MergeConflictError(ConflictError):
         self.conflicts = [Conflict._of(found) for found in json.loads(conflicts)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self._listed)
+        return type(self), (self.args[0], self._listed), self.__dict__
 
 
 class UnavailableError(LacusError, OSError):
-    """The store could not be reached, refused, or is full: nothing was written; wait or make room."""
+    """The store cannot be reached, refuses access, or is full. Nothing was written: wait, or free some space."""
 
 
 class CorruptError(LacusError, RuntimeError):
-    """Stored data is damaged: stop, and keep the evidence."""
+    """Stored data is damaged: stop, and keep the files for analysis."""
 
 
 class OutOfMemoryError(LacusError, MemoryError):
-    """A value does not fit the memory that is left: read a part of it, or compute within a budget and store the result."""
+    """A value does not fit into the free memory: read a part of it, or compute within a budget and store the result."""
 
 
 class InternalError(LacusError, RuntimeError):
-    """A fault in Lacus itself: please report it."""
+    """A bug in Lacus: please report it."""

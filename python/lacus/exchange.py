@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._display import size_text
 from ._guard import guarded
 from ._native import Exchange
+from ._native import View as NativeView
+from ._progress import ProgressLine, seconds_left
 from .errors import InvalidError
 
 if TYPE_CHECKING:
@@ -38,31 +38,22 @@ class ExchangeReport:
 
     rows: int
     bytes: int
-    #: What was left out: where, and why. At most a thousand of them.
+    #: What was left out: where, and why. At most a thousand entries.
     skipped: list[tuple[str, str]]
     skipped_total: int
     columns: list[str]
 
 
-class _Bar:
-    """A line on the terminal."""
+def _listener(line: ProgressLine) -> Callable[[int, int, int | None], None] | None:
+    """What shows progress on a line, if it is shown."""
 
-    def __init__(self, shown: bool | None) -> None:
-        self.shown = sys.stderr.isatty() if shown is None else shown
-        self._start = time.monotonic()
-
-    def __call__(self, items: int, size: int, total: int | None) -> None:
-        spent = max(time.monotonic() - self._start, 1e-9)
+    def listen(items: int, size: int, total: int | None) -> None:
         of = f" of {total:,}" if total else ""
-        left = f", {(total - items) * spent / max(items, 1):.0f} s left" if total else ""
-        rate = f"{items / spent:,.0f}/s, {size_text(int(size / spent))}/s"
-        sys.stderr.write(f"\r{items:,}{of} items, {rate}{left} \x1b[K")
-        sys.stderr.flush()
+        left = f", {seconds_left(items, total, line.seconds)}" if total else ""
+        rate = f"{items / line.seconds:,.0f}/s, {size_text(int(size / line.seconds))}/s"
+        line.show(f"{items:,}{of} items, {rate}{left}")
 
-    def close(self) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+    return listen if line.shown else None
 
 
 def import_into(
@@ -80,14 +71,14 @@ def import_into(
     progress: bool | None = None,
 ) -> ExchangeReport:
     """See :meth:`Dataset.import_from`."""
-    bar = _Bar(progress)
+    line = ProgressLine(progress)
     pictures = None if images is None else os.fspath(images)
     options = (on_error, append, prefix, split_column, pictures, _one_character(delimiter), durable)
     try:
         path = os.path.expanduser(os.fspath(source))
-        found = Exchange(ds._rows).import_from(kind, path, options, bar if bar.shown else None)
+        found = Exchange(ds._rows).import_from(kind, path, options, _listener(line))
     finally:
-        bar.close()
+        line.close()
     return ExchangeReport(*found)
 
 
@@ -100,16 +91,17 @@ def export_from(
     on_error: str = "raise",
     delimiter: str | None = None,
     progress: bool | None = None,
+    view: NativeView | None = None,
 ) -> ExchangeReport:
-    """See :meth:`Dataset.export_to`."""
-    bar = _Bar(progress)
+    """See :meth:`Dataset.export_to`; with a view, only its rows and columns."""
+    line = ProgressLine(progress)
     try:
         path = os.path.expanduser(os.fspath(dest))
         wanted = None if columns is None else list(columns)
         separator = _one_character(delimiter)
-        found = Exchange(ds._rows).export_to(kind, path, wanted, on_error, separator, bar if bar.shown else None)
+        found = Exchange(ds._rows).export_to(kind, path, wanted, on_error, separator, _listener(line), view)
     finally:
-        bar.close()
+        line.close()
     return ExchangeReport(*found)
 
 
@@ -142,7 +134,7 @@ def from_folder(
 
     Args:
         path: the folder.
-        url: where the dataset is made.
+        url: where to create the dataset.
         storage_options: options of its store.
         options: those of :meth:`Dataset.import_from`.
     """
@@ -161,7 +153,7 @@ def from_coco(
 def from_csv(
     path: str | os.PathLike[str], url: Url, *, storage_options: StorageOptions | None = None, **options: Any
 ) -> Dataset:
-    """A dataset from a CSV file: a column for each of its own, with the types that its values have."""
+    """A dataset from a CSV file: one column per field, with a type that fits its values."""
     return _made("csv", path, url, storage_options, options)
 
 
@@ -194,13 +186,13 @@ def from_table(table: Any, url: Url, *, storage_options: StorageOptions | None =
     """A dataset from a table in memory: pandas, polars, an Arrow table or reader, anything else with
     ``__arrow_c_stream__``, or a Hugging Face ``datasets.Dataset``.
 
-    Every type becomes the same column as in :func:`from_parquet`: numbers and booleans columns of numbers, texts columns of
-    text, decimals, dates and times exact texts, lists of numbers arrays, bytes of pictures or sound media, classes keep their
-    names, structs and maps JSON. Missing values stay missing. See the table of types in ``docs/columns.md``.
+    The columns are the same as with :func:`from_parquet`: numbers and booleans become numbers; texts become text; decimals, dates
+    and times exact texts; lists of numbers arrays; bytes of pictures or sound media; structs and maps JSON. Classes keep their
+    names, and missing values stay missing. ``docs/columns.md`` has a table of all types.
 
     Args:
         table: the table.
-        url: where the dataset is made.
+        url: where to create the dataset.
         storage_options: options of its store.
         options: ``on_error="raise"|"skip"``, ``prefix``, ``durable``, ``progress``, as in :meth:`Dataset.import_from`.
     """
@@ -225,12 +217,12 @@ def _import_table(
     durable: bool = False,
     progress: bool | None = None,
 ) -> ExchangeReport:
-    bar = _Bar(progress)
+    line = ProgressLine(progress)
     options = (on_error, False, prefix, None, None, None, durable)
     try:
-        found = Exchange(ds._rows).import_table(stream, options, bar if bar.shown else None)
+        found = Exchange(ds._rows).import_table(stream, options, _listener(line))
     finally:
-        bar.close()
+        line.close()
     return ExchangeReport(*found)
 
 

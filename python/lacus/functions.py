@@ -1,4 +1,4 @@
-"""Functions of lazy arrays, and arrays that are made of nothing."""
+"""Functions of lazy arrays, and functions that create arrays."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def exp(x: Any) -> LazyArray:
 
 
 def expm1(x: Any) -> LazyArray:
-    """``exp(x) - 1`` for each element, also where that is small."""
+    """``exp(x) - 1`` for each element, accurate for small x."""
     return _of_elements("expm1", x)
 
 
@@ -72,7 +72,7 @@ def log(x: Any) -> LazyArray:
 
 
 def log1p(x: Any) -> LazyArray:
-    """``log(1 + x)`` for each element, also where that is small."""
+    """``log(1 + x)`` for each element, accurate for small x."""
     return _of_elements("log1p", x)
 
 
@@ -98,17 +98,17 @@ def cos(x: Any) -> LazyArray:
 
 
 def floor(x: Any) -> LazyArray:
-    """The next whole number below each element; integers stay what they are."""
+    """Each element rounded down; integers are unchanged."""
     return _of_elements("floor", x)
 
 
 def ceil(x: Any) -> LazyArray:
-    """The next whole number above each element; integers stay what they are."""
+    """Each element rounded up; integers are unchanged."""
     return _of_elements("ceil", x)
 
 
 def round(x: Any, decimals: int = 0) -> LazyArray:
-    """The nearest number with so many digits after the point; of two, the even one."""
+    """Each element rounded to so many decimals; ties go to the even number."""
     return array(x).round(decimals)
 
 
@@ -129,12 +129,12 @@ def isfinite(x: Any) -> LazyArray:
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> LazyArray:
-    """Each element, or `min` where it is below, and `max` where it is above."""
+    """Each element limited to the range from `min` to `max`."""
     return array(x).clip(min, max)
 
 
 def abs(x: Any) -> LazyArray:
-    """Each element without its sign."""
+    """The absolute value of each element."""
     return _of_elements("abs", x)
 
 
@@ -182,17 +182,17 @@ def einsum(subscripts: str, *operands: Any) -> LazyArray:
 
 
 def concatenate(arrays: Sequence[Any], axis: int = 0) -> LazyArray:
-    """Arrays one after another along an axis."""
+    """Arrays joined along an axis."""
     return LazyArray._of(forms.joined([node_of(each, "concatenate") for each in arrays], axis, "concatenate"))
 
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> LazyArray:
-    """Arrays of one shape along a new axis."""
+    """Arrays of the same shape joined along a new axis."""
     return LazyArray._of(forms.stacked([node_of(each, "stack") for each in arrays], axis))
 
 
 def pad(x: Any, widths: Any, value: Any = 0) -> LazyArray:
-    """An array with `widths` elements more around it: a number, ``(before, after)``, or such a pair for each axis.
+    """An array padded with `widths` elements: a number, ``(before, after)``, or such a pair for each axis.
 
     >>> lacus.pad(a, ((1, 1), (0, 2)))
     """
@@ -210,7 +210,7 @@ def triu(x: Any, k: int = 0) -> LazyArray:
 
 
 def diag(x: Any, k: int = 0) -> LazyArray:
-    """A diagonal of a matrix; of a vector, a matrix with it along a diagonal."""
+    """A diagonal of a matrix; for a vector, a matrix with it on a diagonal."""
     node = node_of(x, "diag")
     if node.ndim not in (1, 2):
         raise InvalidError(f"diag: expected one axis or two, found shape {node.shape}")
@@ -218,7 +218,7 @@ def diag(x: Any, k: int = 0) -> LazyArray:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> LazyArray:
-    """Numbers from `start` (0 if there is only `stop`) up to `stop`, which is not among them."""
+    """Numbers from `start` (0 if only `stop` is given) to `stop`, which is excluded."""
     first, end = (0, start) if stop is None else (start, stop)
     return LazyArray._of(forms.counted(first, end, step, None if dtype is None else ex.parse_dtype(dtype, "arange")))
 
@@ -247,5 +247,5 @@ def full(shape: Any, value: Any, dtype: Any = None) -> LazyArray:
 
 
 def random(shape: Any, seed: int) -> LazyArray:
-    """float64 numbers from [0, 1): each follows from the seed and its place alone."""
+    """Random float64 numbers from [0, 1). Each depends only on the seed and its position."""
     return LazyArray._of(ex.random(shape, seed))

@@ -1,4 +1,4 @@
-"""A group: the tensors of a dataset whose names begin alike."""
+"""A group: the tensors of a dataset whose names have a common prefix."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .errors import InvalidError
 if TYPE_CHECKING:
     from .column import Column
     from .dataset import Dataset, ExtendReport
-    from .tensor import Tensor
+    from .tensor import Array
 
 __all__ = ["Group"]
 
 
 @guard
 class Group:
-    """Tensors under a common name, got by ``ds.group("train")``: ``group["images"]`` is ``ds["train/images"]``."""
+    """Tensors with a common prefix, ``ds.group("train")``: ``group["images"]`` is ``ds["train/images"]``."""
 
     __slots__ = ("_dataset", "_prefix")
 
@@ -35,25 +35,25 @@ class Group:
         return self._prefix[:-1]
 
     def keys(self) -> list[str]:
-        """The names of its tensors, without its own."""
+        """The names of its tensors, without the prefix."""
         return [name[len(self._prefix) :] for name in self._dataset.keys() if name.startswith(self._prefix)]
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns, without its own."""
+        """The names of its columns, without the prefix."""
         return [name[len(self._prefix) :] for name in self._dataset.columns if name.startswith(self._prefix)]
 
     def group(self, name: str) -> Group:
-        """A group in this one."""
+        """A group inside this one."""
         return Group(self._dataset, self._prefix + name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._prefix + name in self._dataset
 
-    def __getitem__(self, name: str) -> Tensor | Column:
+    def __getitem__(self, name: str) -> Array | Column:
         if not isinstance(name, str):
             raise TypeError(f"a group is indexed by names, not by {type(name).__name__}; rows are in ds[3] and ds[a:b]")
-        found: Tensor | Column = self._dataset[self._prefix + name]
+        found: Array | Column = self._dataset[self._prefix + name]
         return found
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -63,7 +63,7 @@ class Group:
         del self._dataset[self._prefix + name]
 
     def add_column(self, name: str, htype: str = "generic", **options: Any) -> Column:
-        """Makes a column in this group; see :meth:`Dataset.add_column`."""
+        """Adds a column to this group; see :meth:`Dataset.add_column`."""
         return self._dataset.add_column(self._prefix + name, htype, **options)
 
     def append(self, row: Mapping[str, Any], **options: Any) -> int:

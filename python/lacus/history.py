@@ -1,6 +1,6 @@
 """History: commits, branches, tags, differences, merges and clean-up of a dataset.
 
-Versions are made by every write. A **commit** names the newest; versions that are in no commit yet are the **draft**.
+Every write makes a version. A **commit** records the newest one; versions after the newest commit are the **draft**.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Historic", "HistoryEntry", "Merged", "Status"]
 
-#: What means a commit: a branch (its newest), a tag, a commit's id or the beginning of it, ``branch~2``, a :class:`Commit`.
+#: A commit: a branch (its newest), a tag, a commit's id or the beginning of it, ``branch~2``, a :class:`Commit`.
 Ref: TypeAlias = "str | Commit"
-#: What means a state: the same, a version's number, or a time.
+#: A state: any of these, a version's number, or a time.
 State: TypeAlias = "str | Commit | int | float | datetime.date | np.datetime64"
 
 _CHOICES = ("ours", "theirs", "union")
@@ -60,7 +60,7 @@ class HistoryEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """Where a branch stands; or a handle that stays at one state, and has no draft."""
+    """The status of a branch, or of a handle that is pinned to a state and has no draft."""
 
     #: None for a handle that is on no branch.
     branch: str | None
@@ -93,7 +93,7 @@ class Status:
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-    """What a merge came to."""
+    """The result of a merge."""
 
     #: ``"up to date"``, ``"fast-forward"`` or ``"committed"``.
     outcome: str
@@ -143,7 +143,7 @@ def entry(found: Mapping[str, Any]) -> HistoryEntry:
 
 @guard
 class Historic:
-    """What a :class:`Dataset` has of history."""
+    """The part of :class:`Dataset` that is about history."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -159,22 +159,22 @@ class Historic:
 
     @property
     def branch(self) -> str | None:
-        """The branch this handle is on; None when it stays at a commit, a version or a time."""
+        """The branch this handle is on; None if it is pinned to a commit, a version or a time."""
         name, is_pinned, _ = self._history.place()
         return None if is_pinned else name
 
     @property
     def branches(self) -> Branches:
-        """The branches by name: where they stand; to create, delete and rename them."""
+        """The branches by name, with their status; also to create, delete and rename them."""
         return Branches(self)  # type: ignore[arg-type]
 
     @property
     def tags(self) -> Tags:
-        """The tags by name: the ids of their commits; to delete them."""
+        """The tags by name, with the ids of their commits; also to delete them."""
         return Tags(self)  # type: ignore[arg-type]
 
     def status(self) -> Status:
-        """Where the branch stands: its newest commit, and what is in no commit yet.
+        """The status of the branch: its newest commit, and changes that are not committed.
 
         >>> ds.status()
         <lacus.Status on branch 'main', at 1f0c5a2b9e 'First labels'>
@@ -195,8 +195,7 @@ class Historic:
         )
 
     def log(self, ref: Ref | None = None, limit: int | None = None) -> list[Commit]:
-        """The commits that ``ref`` comes from, newest first; of the branch this handle is on, or the commit it stays at,
-        unless told.
+        """The history of ``ref``, newest commit first; by default of the branch or commit this handle is at.
 
         >>> for commit in ds.log(limit=10):
         ...     print(commit.short_id, commit.time, commit.summary)
@@ -206,7 +205,7 @@ class Historic:
         return [Commit._of(found) for found in self._history.log(revision(ref), limit)]
 
     def show(self, ref: Ref | None = None) -> Shown:
-        """A commit and what it changed, from its first parent.
+        """A commit, and its changes from its first parent.
 
         >>> shown = ds.show("main~1")
         >>> shown.commit.message, shown.diff.rows_added
@@ -218,10 +217,10 @@ class Historic:
         """What differs between two states.
 
         Args:
-            a: the earlier: the newest commit, unless told. A branch counts with its draft.
-            b: the later: what there is now, with the draft and, inside a transaction, with what that wrote.
+            a: the earlier state; by default the newest commit. A branch includes its draft.
+            b: the later state; by default the current one, including the draft and the writes of an open transaction.
 
-        What is read is in proportion to what changed; values are read when they are asked for.
+        Its cost depends on how much changed, not on the size of the dataset. Values are read when you access them.
 
         >>> diff = ds.diff("v1.0", "main")
         >>> diff.rows_added, diff.tensors["labels"].updated
@@ -241,8 +240,8 @@ class Historic:
         return Diff(difference, states)
 
     def lineage(self, name: str, ref: Ref | None = None) -> list[LineageStep]:
-        """Where a tensor came from: the commits that changed it, newest first, and where one says how it was made, those
-        of what it was made from, one step deeper."""
+        """Where a tensor came from: the commits that changed it, newest first. If a commit records inputs, their commits follow, one
+        level deeper."""
         found = json.loads(self._history.lineage(name, revision(ref)))
         return [
             LineageStep(step["depth"], step["tensor"], Commit._of(step["commit"]), step["lineage"]) for step in found
@@ -259,16 +258,16 @@ class Historic:
         lineage: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         allow_empty: bool = False,
     ) -> str:
-        """Names the newest version of the branch and makes it safe against power loss. Returns the commit's id.
+        """Commits the newest version of the branch and makes it safe against power loss. Returns the commit's id.
 
         Args:
-            message: what was done. Not empty.
-            author: who; by default the user this process runs as.
-            metadata: a dict that can be made JSON, kept with the commit.
+            message: what was done; not empty.
+            author: by default the user this process runs as.
+            metadata: a dict to store with the commit as JSON.
             lineage: where tensors came from: a dict, or several, with ``outputs`` (names of tensors), ``program``, ``function``,
                 ``inputs`` (names of tensors of this dataset, or dicts of ``commit``, ``tensors`` and, for another dataset,
-                ``url``) and ``parameters``; :meth:`lineage` walks it.
-            allow_empty: makes a commit even if there is nothing new.
+                ``url``) and ``parameters``; :meth:`lineage` follows it.
+            allow_empty: commits even if nothing changed.
 
         Raises:
             InvalidError: there is nothing to commit, the message is empty, or a transaction is open.
@@ -293,8 +292,8 @@ class Historic:
         >>> tx.id
 
         Raises:
-            InvalidError: a transaction of this handle is open already, or the handle is read-only.
-            ConflictError: at the end, somebody else changed the same meanwhile. Nothing of it stays.
+            InvalidError: this handle already has an open transaction, or it is read-only.
+            ConflictError: at the end of the block, if someone else changed the same thing in the meantime. Nothing is written.
         """
         record = self._record(message, author, metadata, lineage)
         if not message.strip():
@@ -302,32 +301,30 @@ class Historic:
         return Transaction(self, record)  # type: ignore[arg-type]
 
     def discard(self, force: bool = False) -> int:
-        """Throws the draft away: the newest version gets the content of the newest commit. Returns how many versions there
-        were.
+        """Undoes the draft: makes a version with the content of the newest commit. Returns how many versions the draft had.
 
         Raises:
-            InvalidError: there are versions of others among them; with ``force``, that is no reason.
+            InvalidError: the draft has versions of other people, and ``force`` is not set.
         """
         return self._history.discard(force)
 
     def restore(self, ref: State) -> int:
-        """Makes the newest version what the dataset was at another state: a version of the draft, to be committed or
-        discarded. Returns it."""
+        """Makes a new version with the content of another state, as a draft that you can commit or discard. Returns the version."""
         return self._history.restore(moment(_given(ref, "restore")))
 
     # Branches.
 
     def checkout(self, ref: State, create: bool = False, force: bool = False) -> None:
-        """Moves this handle to a branch, where it can write; or to a tag, commit, version or time, where it can only read.
+        """Moves this handle to a branch, where it can write; or to a tag, commit, version or time, where it is read-only.
 
         Args:
-            ref: where to.
-            create: makes a branch of this name first, from the commit this handle is at.
-            force: leaves a draft behind on the branch it is on. Nothing of it is lost.
+            ref: the branch or state.
+            create: creates a branch of this name first, from the commit this handle is at.
+            force: leaves a draft on the current branch, where it stays.
 
         Raises:
-            InvalidError: there is a draft in the way, or a transaction is open.
-            NotFoundError: nothing is called that.
+            InvalidError: the current branch has a draft, or a transaction is open.
+            NotFoundError: there is no such branch or state.
 
         >>> ds.checkout("fix/labels", create=True)
         >>> ds["labels"][3] = "cat"
@@ -341,7 +338,7 @@ class Historic:
             self._history.checkout(moment(_given(ref, "checkout")), None, force)
 
     def tag(self, name: str, at: Ref | None = None, message: str = "") -> str:
-        """Gives a commit a name that stays: the one of ``at``, or the newest here. Returns its id.
+        """Tags a commit: the one of ``at``, or the newest one here. Returns its id.
 
         Raises:
             ConflictError: there is a tag or branch of this name.
@@ -349,11 +346,12 @@ class Historic:
         if at is None:
             _, is_pinned, commit = self._history.place()
             if is_pinned and commit is None:
-                raise InvalidError("tag: this handle stays at a version that is no commit; say which commit is meant: at=…")
+                raise InvalidError("tag: this handle is pinned to an uncommitted version; pass at=<commit>")
         return self._history.create_tag(ref_name(name, "tag"), revision(at), message)
 
     def publish(self, branch: str | None = None) -> str:
-        """Gives a branch files of its own, so that any Delta reader opens it. Returns the URL or path of its table."""
+        """Copies the files that a branch shares with others, so that any Delta reader can open it. Returns the URL or path of its
+        table."""
         directory = self._history.publish(branch)
         return f"{self.url.rstrip('/')}/{directory}" if directory else self.url
 
@@ -367,20 +365,19 @@ class Historic:
         author: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Merged:
-        """Merges a commit into the branch this handle is on: what it changed since the two parted, by row, by chunk, by
-        tensor.
+        """Merges a commit into the current branch: applies what changed there since the two split, by row, chunk and tensor.
 
         Args:
             ref: what to merge.
-            on_conflict: what becomes of what both sides changed differently. ``"ours"``, ``"theirs"``; ``"union"``, where
-                that has a meaning (see :attr:`Conflict.has_union`); a function that takes a :class:`Conflict` and returns one
-                of these; or None to change nothing and raise.
+            on_conflict: how to resolve conflicts: ``"ours"``, ``"theirs"``; ``"union"``, where that is possible (see
+                :attr:`Conflict.has_union`); a function that gets a :class:`Conflict` and returns one of these; or None to change
+                nothing and raise.
             message: of the merge commit.
-            fast_forward: whether a branch that only lags behind simply moves on; ``"only"`` to do nothing else.
+            fast_forward: whether a branch without commits of its own just moves forward; ``"only"`` allows nothing else.
 
         Raises:
-            MergeConflictError: there are conflicts that nothing settles. Nothing was changed.
-            InvalidError: there is a draft in the way.
+            MergeConflictError: there are unresolved conflicts. Nothing was changed.
+            InvalidError: the branch has a draft.
 
         >>> ds.merge("fix/labels", on_conflict=lambda conflict: "theirs" if conflict.tensor == "labels" else "ours")
         """
@@ -399,8 +396,7 @@ class Historic:
         *,
         author: str | None = None,
     ) -> str:
-        """Makes the changes of one commit on this branch as well. Returns the new commit's id. Conflicts are as in
-        :meth:`merge`."""
+        """Applies the changes of one commit to this branch. Returns the new commit's id. Conflicts are resolved as in :meth:`merge`."""
         record = self._record(message, author, None, None)
         text = revision(_given(ref, "cherry_pick")) or ""
         return _settled(lambda decisions: self._history.cherry_pick(text, record, decisions), on_conflict).id or ""
@@ -414,20 +410,19 @@ class Historic:
         mainline: int | None = None,
         author: str | None = None,
     ) -> str:
-        """Undoes the changes of one commit, by a new one. Returns its id. Conflicts are as in :meth:`merge`: ours is what
-        there is now, theirs what there was before the commit.
+        """Undoes the changes of one commit with a new commit. Returns its id. Conflicts are resolved as in :meth:`merge`: "ours" is the
+        current state, "theirs" the state before the commit.
 
         Args:
             ref: the commit.
             on_conflict: see :meth:`merge`.
-            message: what the new commit says.
-            mainline: for a merge, which of its parents to go back to: 1 is the branch it was made on, so that what came in
-                with it is undone; 2 is what was merged.
-            author: who made it.
+            message: of the new commit.
+            mainline: for a merge, the parent to go back to: 1 is the branch it was made on, which undoes what was merged; 2 is what
+                was merged.
+            author: of the new commit.
 
         Raises:
-            InvalidError: a merge without `mainline`, a parent that it does not have, or `mainline` for a commit that is no
-                merge.
+            InvalidError: a merge without `mainline`, a parent that does not exist, or `mainline` for a commit that is not a merge.
 
         >>> ds.revert("main~1")
         >>> ds.revert("main", mainline=1)
@@ -444,13 +439,13 @@ class Historic:
     # Upkeep.
 
     def gc(self, dry_run: bool = True, grace: Any = None, keep: Any = None) -> GcReport:
-        """Finds, and with ``dry_run=False`` removes, what no branch, tag, commit or draft needs any more.
+        """Finds, and with ``dry_run=False`` removes, files that no branch, tag, saved view, commit or draft needs.
 
         Args:
             dry_run: only reports.
-            grace: what is younger stays, as writers may be about to need it: a ``timedelta``, seconds or text such as
-                ``"12h"``; a day unless told.
-            keep: commits that are older, and are neither a tag's nor a branch's newest, lose their data; None keeps all.
+            grace: younger files stay, because a writer may be about to use them: a ``timedelta``, seconds or text such as
+                ``"12h"``; by default a day.
+            keep: older commits lose their data, except those with a tag and the newest of each branch; None keeps all.
 
         >>> ds.gc()
         >>> ds.gc(dry_run=False, grace="7d", keep="365d")
@@ -469,15 +464,15 @@ class Historic:
         )
 
     def expire(self, older_than: Any, *, dry_run: bool = False) -> ExpireReport:
-        """Squashes old drafts: versions older than this that are in no commit, and are not a branch's newest, cannot be opened
-        any more. The next ``gc`` removes what only they had."""
+        """Drops old drafts: versions older than this that are in no commit and are not the newest of a branch. You can no longer open
+        them, and the next ``gc`` removes the files that only they needed."""
         return ExpireReport(dict(self._history.expire(seconds(older_than, "older_than"), dry_run)))
 
     def check(self, repair: bool = False) -> CheckReport:
-        """Verifies everything that branches and tags reach: refs, commits, logs, files, checksums, rows of columns.
+        """Verifies everything that branches and tags need: refs, commits, logs, files, checksums, rows of columns.
 
         Args:
-            repair: puts right what can be put right without guessing.
+            repair: repairs what can be repaired without guessing.
         """
         found = json.loads(self._history.check(repair))
         for key in ("damage", "repairable", "repaired", "notes"):

@@ -1,4 +1,4 @@
-"""Samples that are files or lie elsewhere: ``lacus.read`` and ``lacus.link``."""
+"""Samples that are files, and links to samples elsewhere: ``lacus.read`` and ``lacus.link``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array
+from ._arrays import NDArray
 from ._native import decode_media, probe_media
 from .errors import InvalidError, NotFoundError
 
@@ -16,9 +16,9 @@ __all__ = ["Link", "Sample", "link", "read"]
 
 
 class Sample:
-    """A media file, read when it is needed. Got by :func:`lacus.read`.
+    """A media file that is read when needed: :func:`lacus.read`.
 
-    A column that keeps such files stores it as it is, without decoding it.
+    A column that stores such files keeps it unchanged, without decoding it.
     """
 
     __slots__ = ("_bytes", "_path")
@@ -29,7 +29,7 @@ class Sample:
 
     @property
     def path(self) -> str | None:
-        """Where the file is; None for a sample made from bytes."""
+        """The path of the file; None for a sample made from bytes."""
         return self._path
 
     @property
@@ -51,7 +51,7 @@ class Sample:
 
     @property
     def format(self) -> str:
-        """``"jpeg"``, ``"png"``, ``"wav"``, …, seen from the bytes."""
+        """``"jpeg"``, ``"png"``, ``"wav"``, …, detected from the bytes."""
         return self._facts[0]
 
     @property
@@ -66,16 +66,16 @@ class Sample:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What else the header says: sample rate, duration, frames, …"""
+        """Other facts from the header: sample rate, duration, frames, …"""
         found: dict[str, Any] = json.loads(self._facts[3])
         return found
 
     @property
-    def array(self) -> Array:
+    def array(self) -> NDArray:
         """The file, decoded."""
         return decode_media(self.bytes)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         found = self.array
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -87,7 +87,7 @@ class Sample:
 
 
 class Link:
-    """The URL of a sample that lies elsewhere. Got by :func:`lacus.link`."""
+    """The URL of a sample that is stored elsewhere: :func:`lacus.link`."""
 
     __slots__ = ("url",)
 
@@ -102,11 +102,11 @@ class Link:
 
 
 def read(path: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Sample:
-    """A media file as a sample. It is read when it is appended, and stored without being decoded where the column
-    keeps files of its format.
+    """A media file as a sample. It is read when you append it, and stored without decoding if the column keeps files of its
+    format.
 
     Args:
-        path: where it is, or its bytes.
+        path: its path, or its bytes.
     """
     if isinstance(path, (bytes, bytearray, memoryview)):
         return Sample(None, bytes(path))
@@ -119,7 +119,7 @@ def read(path: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Sampl
 def link(url: str | os.PathLike[str]) -> Link:
     """A link to a sample elsewhere, for columns of type ``link[...]``: only the URL is stored.
 
-    Links are followed only under roots that the reader allows; see :meth:`Dataset.allow_links`.
+    Lacus follows links only below roots that you allow; see :meth:`Dataset.allow_links`.
     """
     text = os.fspath(url)
     if not text:

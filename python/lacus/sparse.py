@@ -1,4 +1,4 @@
-"""Sparse tensors in memory: the coordinates and values of the elements that are stored."""
+"""Sparse tensors in memory: coordinates and values of the stored elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtypes
-from ._arrays import Array, bits, sizes
+from ._arrays import NDArray, bits, sizes
 from ._native import Sparse
 from .errors import InvalidError
 
@@ -19,17 +19,17 @@ __all__ = ["SparseTensor"]
 class SparseTensor:
     """A sparse tensor: one row of `indices` and one element of `values` per nonzero.
 
-    Coordinates are sorted and each appears once; explicit zeros stay. It does not change once made, so its
-    arrays are read-only: ``.copy()`` them to write.
+    Coordinates are sorted and unique; explicit zeros are kept. A sparse tensor does not change, so its arrays are
+    read-only: ``.copy()`` them to write.
 
     Args:
         indices: integers of shape (nnz, ndim).
-        values: the elements at these places, of shape (nnz,).
+        values: the elements at these coordinates, of shape (nnz,).
         shape: the tensor's shape.
-        sum_duplicates: adds the values of coordinates that appear more than once; else they are an error.
+        sum_duplicates: adds up the values of duplicate coordinates; otherwise duplicates are an error.
 
     Raises:
-        InvalidError: a coordinate is negative, too large or no number, appears twice, or shapes disagree.
+        InvalidError: a coordinate is negative, too large, not an integer or duplicate, or shapes do not match.
 
     >>> s = SparseTensor([[0, 1], [2, 0]], [5.0, 7.0], (3, 4))
     >>> s.todense()[2, 0]
@@ -70,11 +70,11 @@ class SparseTensor:
 
     @property
     def indices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The coordinates, of shape (nnz, ndim), sorted. In memory they lie axis by axis."""
+        """The coordinates, of shape (nnz, ndim), sorted. In memory they are stored axis by axis."""
         return self._native.coords().T
 
     @property
-    def values(self) -> Array:
+    def values(self) -> NDArray:
         """The stored elements, of shape (nnz,)."""
         return _dtypes.dressed(self._native.values(), self._native.dtype, "the tensor")
 
@@ -103,7 +103,7 @@ class SparseTensor:
         """Bytes that coordinates and values take in memory."""
         return self._native.coords().nbytes + self._native.values().nbytes
 
-    def todense(self) -> Array:
+    def todense(self) -> NDArray:
         """All elements as a numpy array."""
         return _dtypes.dressed(self._native.to_dense(), self._native.dtype, "the tensor")
 
@@ -140,7 +140,7 @@ class SparseTensor:
         """The selected elements, by numpy's rules: a sparse tensor, or a single element."""
         return scalar_or(SparseTensor._of(self._native.select(selection)), selection)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("a sparse tensor cannot become an array without a copy")
         dense = self.todense()
@@ -167,7 +167,7 @@ def _unpickled(coords: Any, values: Any, dtype: str, shape: tuple[int, ...]) -> 
     return SparseTensor._of(Sparse.from_parts(coords, values, dtype, shape, False))
 
 
-def _coordinates(coords: Array) -> Array:
+def _coordinates(coords: NDArray) -> NDArray:
     """Coordinates as int64, without changing what any of them means."""
     if coords.dtype.kind in "fc" and np.isnan(coords).any():
         axis, row = np.argwhere(np.isnan(coords))[0]

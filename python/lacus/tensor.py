@@ -1,4 +1,4 @@
-"""A stored tensor: what is known of it, its slices, and changes to it."""
+"""A stored tensor: its facts, its slices, and changes to it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _dtypes
-from ._arrays import Array, cast, sizes
-from ._display import size_text, tensor_html
+from ._arrays import NDArray, cast, sizes
+from ._display import size_text
 from ._guard import guard
-from ._native import Sparse
+from ._native import Sparse, TensorInfo
 from ._native import Tensor as NativeTensor
-from ._native import TensorInfo
+from ._notebook import array_html, never_raises
 from ._values import native
 from .errors import InvalidError
 from .sparse import SparseTensor, scalar_or
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .array import LazyArray
     from .dataset import Dataset
 
-__all__ = ["Tensor"]
+__all__ = ["Array"]
 
 
 @guard
-class Tensor:
-    """A tensor of a dataset, got by ``ds[name]``. Nothing is read until it is sliced.
+class Array:
+    """A tensor of a dataset: ``ds[name]``. Nothing is read until you slice it.
 
-    It looks at the version its dataset is at: what is written through the dataset, and what ``refresh``
-    finds, is what the next slice sees.
+    It follows the version of its dataset: after a write through the dataset, or a ``refresh``, the next slice reads the new
+    version.
 
     >>> t = ds["photos"]
-    >>> t[10:20, :, ::2]            # a numpy array; of a sparse tensor, a SparseTensor
-    >>> t[0] = 255                  # writes the chunks that are touched, one commit
+    >>> t[10:20, :, ::2]            # a numpy array, or a SparseTensor for a sparse tensor
+    >>> t[0] = 255                  # rewrites only the chunks it touches, as one version
     """
 
     __slots__ = ("_dataset", "_name", "_native", "__weakref__")
@@ -45,7 +45,7 @@ class Tensor:
         self._name = name
         self._native: NativeTensor = dataset._native.tensor(name)
 
-    # What is known.
+    # Facts.
 
     @property
     def _info(self) -> TensorInfo:
@@ -103,7 +103,7 @@ class Tensor:
 
     @property
     def nnz(self) -> int | None:
-        """How many elements a sparse tensor stores; None for a dense one, where nobody counted."""
+        """The number of elements that a sparse tensor stores; None for a dense one."""
         return self._info.nnz
 
     @property
@@ -123,7 +123,7 @@ class Tensor:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was given as its metadata."""
+        """Its metadata."""
         found: dict[str, Any] = json.loads(self._info.metadata)
         return found
 
@@ -147,22 +147,22 @@ class Tensor:
         """The same as slicing, but always an array or :class:`SparseTensor`, never a scalar.
 
         Args:
-            selection: what stands between the brackets; everything unless told.
-            raw: gives bfloat16 as the uint16 of the same bits, which needs no ``ml_dtypes``.
+            selection: what you would write between the brackets; by default everything.
+            raw: returns bfloat16 as uint16 with the same bits, which does not need ``ml_dtypes``.
         """
         found = self._native.read(selection)
         if isinstance(found, Sparse):
             return SparseTensor._of(found)
         return found if raw else self._dressed(found)
 
-    def _dressed(self, found: Array) -> Array:
+    def _dressed(self, found: NDArray) -> NDArray:
         # Only uint16 can be bfloat16 in disguise.
         return _dtypes.dressed(found, self._info.dtype, self._what) if found.dtype == np.uint16 else found
 
-    def read_into(self, out: Array, selection: Any = ...) -> None:
+    def read_into(self, out: NDArray, selection: Any = ...) -> None:
         """Reads a selection of a dense tensor into an array of exactly its shape and dtype, in C order.
 
-        Reusing one array costs a fraction of a fresh one each time.
+        Reusing one array is much cheaper than allocating a new one each time.
         """
         if not isinstance(out, np.ndarray):
             raise InvalidError(f"{self._what}: read_into needs a numpy array, found {type(out).__name__}")
@@ -174,16 +174,15 @@ class Tensor:
             raise InvalidError(f"{self._what}: the selection has shape {shape}, the array to read into {out.shape}")
         self._native.read_into(out, selection)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("a stored tensor cannot become an array without a copy")
         found = self.read()
-        dense: Array = found.todense() if isinstance(found, SparseTensor) else found
+        dense: NDArray = found.todense() if isinstance(found, SparseTensor) else found
         return dense if dtype is None else dense.astype(dtype, copy=False)
 
     def lazy(self) -> LazyArray:
-        """A lazy array over the tensor as it is now: operators on it say what is to be computed, and later versions do not
-        change it.
+        """A lazy array over the current version of the tensor: operators build a computation, and later writes do not change it.
 
         >>> (ds["A"].lazy() @ ds["B"].lazy()).store(ds, "C")
         """
@@ -197,9 +196,9 @@ class Tensor:
     # Writing.
 
     def __setitem__(self, selection: Any, values: Any) -> None:
-        """Writes a region of a dense tensor in one commit; only chunks that are touched are rewritten.
+        """Writes a region of a dense tensor as one version; only the chunks it touches are rewritten.
 
-        Values broadcast and cast as in numpy, by the rule ``same_kind``.
+        Values broadcast and are cast as in numpy, with ``same_kind``.
         """
         self.write(selection, values)
 
@@ -210,7 +209,7 @@ class Tensor:
         return self._native.write(selection, cast(values, dtype, shape, self._what), dtype, durable)
 
     def append(self, values: Any, *, durable: bool = False) -> int:
-        """Adds values of the same dtype behind the last along the first axis. Returns the new version."""
+        """Appends values along the first axis. Returns the new version."""
         found, dtype = native(values, self._what)
         info = self._info
         if dtype != info.dtype and not isinstance(found, Sparse):
@@ -218,7 +217,7 @@ class Tensor:
         return self._native.append(found, dtype, durable)
 
     def resize(self, shape: Any, *, durable: bool = False) -> int:
-        """Makes the first axis longer, by zeros, or shorter. Returns the new version.
+        """Makes the first axis longer, filled with zeros, or shorter. Returns the new version.
 
         Args:
             shape: the new shape, or the new size of the first axis.
@@ -239,7 +238,7 @@ class Tensor:
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        """A tensor that is there is true, however many elements it has."""
+        """A tensor is always true, also without elements."""
         return True
 
     def __iter__(self) -> Iterator[Any]:
@@ -252,8 +251,9 @@ class Tensor:
 
     def __repr__(self) -> str:
         info = self._info
-        return f"<lacus.Tensor {self._title()}, {size_text(info.stored_bytes)} stored>"
+        return f"<lacus.Array {self._title()}, {size_text(info.stored_bytes)} stored>"
 
+    @never_raises
     def _repr_html_(self) -> str:
         info = self._info
         facts = [("dataset", f"{self._dataset.url} at version {self._dataset.version}")]
@@ -263,10 +263,10 @@ class Tensor:
             facts.append(("chunk shape", str(info.chunk_shape)))
         facts.append(("stored", f"{size_text(info.stored_bytes)} for {size_text(self.nbytes)}"))
         facts.extend(("chosen because", reason) for reason in info.reasons)
-        return tensor_html(self._title(), facts)
+        return array_html(self, f"lacus.Array {self._title()}", facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tensor, (self._dataset, self._name)
+        return Array, (self._dataset, self._name)
 
 
 def quoted(name: str) -> str:
@@ -289,3 +289,7 @@ def _product(shape: tuple[int, ...]) -> int:
     for size in shape:
         product *= size
     return product
+
+
+#: The old name, by which pickles know it.
+Tensor = Array

@@ -13,12 +13,11 @@ __all__ = ["Transaction"]
 
 
 class Transaction:
-    """Makes everything that is written through a dataset's handle one commit, or leaves nothing. Got by
-    ``ds.transaction(message)``.
+    """Makes all writes through a handle one commit, or nothing: ``ds.transaction(message)``.
 
-    Inside the block only this handle sees what it writes; ``refresh`` finds nothing. When the block ends, all of it becomes
-    one version and one commit; versions that were in no commit before are part of that commit. When it is left by an
-    exception, or when somebody else changed the same meanwhile (:class:`ConflictError`), nothing of it stays.
+    Inside the block, only this handle sees its writes, and ``refresh`` does not move it. At the end of the block, they become one
+    version and one commit, which includes an existing draft. If the block ends with an exception, or if someone else changed the same
+    thing in the meantime (:class:`ConflictError`), nothing is written.
 
     >>> with ds.transaction("New labels") as tx:
     ...     ds["labels"][:100] = labels

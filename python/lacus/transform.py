@@ -12,10 +12,10 @@ import os
 import pickle
 import re
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._progress import ProgressLine, seconds_left
 from .errors import InvalidError
 from .rows import read_rows
 
@@ -35,13 +35,13 @@ _WRITE_ROWS = 4096
 class MapReport:
     """What a transform did."""
 
-    #: Rows it was given.
+    #: Rows it read.
     rows: int
-    #: Rows it made or changed.
+    #: Rows it added or changed.
     written: int
-    #: Rows on which it failed: position and cause.
+    #: Rows that failed: position and reason.
     failed: list[tuple[int, str]]
-    #: The version it left.
+    #: The version after it.
     version: int
 
 
@@ -81,7 +81,7 @@ def map_rows(
     failed: list[tuple[int, str]] = []
     skips = on_error == "skip"
     sink = _InPlace(source, pinned, skips) if into is None else _Into(into, skips)
-    bar = _Progress(len(pinned), progress)
+    line, done, total = ProgressLine(progress), 0, len(pinned)
     results = _results(pinned, fn, workers or os.cpu_count() or 1, processes, inputs)
     try:
         # Closed at once, so that no worker goes on after a failure.
@@ -95,10 +95,13 @@ def map_rows(
                     if hasattr(result, "add_note"):
                         result.add_note(f"in the function mapped over rows, at row {position}")
                     raise result
-                bar.step()
+                done += 1
+                if line.is_due():
+                    rate = f"{done / line.seconds:,.0f}/s"
+                    line.show(f"{done:,} of {total:,} rows, {rate}, {seconds_left(done, total, line.seconds)}")
         sink.finish()
     finally:
-        bar.close()
+        line.close(f"{done:,} of {total:,} rows in {line.seconds:.1f} s")
     failed.extend(sink.failed)
     failed.sort(key=lambda failure: failure[0])
     return MapReport(rows=len(pinned), written=sink.written, failed=failed, version=target.version)
@@ -139,7 +142,7 @@ def _make_columns(target: Dataset, columns: Mapping[str, Any] | Sequence[str] | 
 
 
 def _like(source: Dataset, name: str) -> dict[str, Any]:
-    """How to make a column like one that is there. Links are followed when read, so what they lead to is meant."""
+    """How to create a column like an existing one. Reading follows links, so the type is that of the linked samples."""
     if name not in source.columns:
         return {}
     column = source._column(name)
@@ -380,29 +383,3 @@ def _check_names(dataset: Dataset, row: Mapping[str, Any]) -> None:
 def _without_place(message: str) -> str:
     """A message about a sample without the row, which is counted in another dataset."""
     return re.sub(r'^(column ".*?"), row \d+: ', r"\1: ", message, count=1, flags=re.DOTALL)
-
-
-class _Progress:
-    """A line on the terminal: how far, how fast, how long still."""
-
-    def __init__(self, total: int, shown: bool | None) -> None:
-        self._shown = sys.stderr.isatty() if shown is None else shown
-        self._total = total
-        self._done = 0
-        self._start = self._told = time.monotonic()
-
-    def step(self) -> None:
-        self._done += 1
-        now = time.monotonic()
-        if self._shown and (now - self._told > 0.2):
-            self._told = now
-            rate = self._done / max(now - self._start, 1e-9)
-            left = (self._total - self._done) / max(rate, 1e-9)
-            sys.stderr.write(f"\r{self._done:,} of {self._total:,} rows, {rate:,.0f}/s, {left:.0f} s left \x1b[K")
-            sys.stderr.flush()
-
-    def close(self) -> None:
-        if self._shown:
-            spent = time.monotonic() - self._start
-            sys.stderr.write(f"\r{self._done:,} of {self._total:,} rows in {spent:.1f} s\x1b[K\n")
-            sys.stderr.flush()

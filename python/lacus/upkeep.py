@@ -1,4 +1,4 @@
-"""What clean-ups and checks of a dataset found."""
+"""Reports of clean-ups and checks of a dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def seconds(value: Any, what: str) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Removable:
-    """Something that is not needed any more."""
+    """Something that is no longer needed."""
 
     path: str
     bytes: int
@@ -41,7 +41,7 @@ class Removable:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """Files that are kept, and for whom: each counts for the first who needs it."""
+    """Files that are kept, and what needs them: each file counts for the first that needs it."""
 
     reason: str
     files: int
@@ -50,16 +50,16 @@ class Kept:
 
 @dataclasses.dataclass(frozen=True)
 class GcReport:
-    """What a clean-up found."""
+    """The result of a clean-up."""
 
-    #: Whether it was removed; not by a dry run.
+    #: Whether it was removed; False for a dry run.
     removed: bool
     removable: list[Removable]
     kept: list[Kept]
 
     @property
     def removable_bytes(self) -> int:
-        """Bytes of what nothing needs."""
+        """Bytes that nothing needs."""
         return sum(found.bytes for found in self.removable)
 
     def __repr__(self) -> str:
@@ -72,32 +72,32 @@ class GcReport:
 
 @dataclasses.dataclass(frozen=True)
 class ExpireReport:
-    """What an expiry found: versions that can no longer be opened, by branch."""
+    """The result of an expiry: versions that can no longer be opened, by branch."""
 
     expired: dict[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckReport:
-    """What a check saw."""
+    """The result of a check."""
 
     branches: int
     tags: int
     commits: int
     #: Stored bytes whose checksums were verified.
     verified_bytes: int
-    #: Damage that is left: what, and what is wrong with it. Empty for a healthy dataset.
+    #: Remaining damage: what, and what is wrong with it. Empty for a healthy dataset.
     damage: list[tuple[str, str]]
-    #: What ``repair=True`` would put right. Empty if that was asked for.
+    #: What ``repair=True`` would repair. Empty after a repair.
     repairable: list[tuple[str, str]]
-    #: What was put right. Empty unless that was asked for.
+    #: What was repaired. Empty without ``repair=True``.
     repaired: list[tuple[str, str]]
-    #: What is no damage, and worth knowing: files that were written in an older way, versions that other programs made.
+    #: Notes that are not damage: files in an older form, versions that other programs made.
     notes: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is left to be put right."""
+        """Whether there is no damage left to repair."""
         return not self.damage and not self.repairable
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A writer: gathers appended rows and writes them in large pieces."""
+"""A writer: buffers appended rows and writes them in large batches."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def parse_size(text: str | int, what: str) -> int:
 
 @guard
 class Writer:
-    """Gathers rows and writes them when they fill a buffer, and at the end. Got by ``ds.writer()``.
+    """Buffers rows, and writes them when the buffer is full and at the end of the block: ``ds.writer()``.
 
-    Each piece is one version, whole or not at all. When the block is left by an exception, what was gathered since the
-    last piece is not written. Samples are copied when they are gathered: an array may be filled anew for the next row.
+    Each batch is one version: all of it or nothing. If the block ends with an exception, the rows still in the buffer are dropped.
+    Samples are copied when you append them, so you can reuse an array for the next row.
 
     >>> with ds.writer() as writer:
     ...     for path, label in files:
@@ -73,14 +73,14 @@ class Writer:
         self._seen = 0
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Gathers one row."""
+        """Adds one row to the buffer."""
         columns = {name: [sample] for name, sample in by_name(row).items()}
         if not columns:
             raise InvalidError("a row names at least one column; one without samples is {name: None}")
         self.extend(columns)
 
     def extend(self, columns: Mapping[str, Iterable[Any]]) -> None:
-        """Gathers several rows."""
+        """Adds several rows to the buffer."""
         if self._closed:
             raise InvalidError("the writer is closed")
         columns = listed(columns)
@@ -119,7 +119,7 @@ class Writer:
         return _copied(sample)
 
     def flush(self) -> None:
-        """Writes what was gathered. When that fails, it stays gathered."""
+        """Writes the buffer. If that fails, the rows stay in the buffer."""
         if self._count == 0:
             return
         try:

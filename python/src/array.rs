@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use lacus_tensor::{Buffer, DType, Shape, Tensor, TensorRef};
+use lacus::tensor::{Buffer, DType, Shape, Tensor, TensorRef};
 use numpy::npyffi::{self, NpyTypes, get_type_object, npy_intp};
 use numpy::{PY_ARRAY_API, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lacus_algebra::expr::CheckedProgram;
-use lacus_algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
-use lacus_execute::{ExecuteError, Input, Made, Report, RunOptions, Target, is_quick, run_into};
-use lacus_layout::Wish;
-use lacus_table::{Table, TableError, WriteOptions};
-use lacus_tensor::{DType, Shape, SparseTensor, Tensor};
+use lacus::algebra::expr::CheckedProgram;
+use lacus::algebra::{AlgebraError, Functions, Inputs, Problem, check, parse};
+use lacus::execute::{ExecuteError, Input, Made, Report, RunOptions, Target, is_quick, run_into};
+use lacus::layout::Wish;
+use lacus::table::{Table, TableError, WriteOptions};
+use lacus::tensor::{DType, Shape, SparseTensor, Tensor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -76,7 +76,7 @@ fn raised(py: Python<'_>, failure: &ExecuteError) -> PyErr {
 impl Request<'_> {
     fn options(&mut self) -> RunOptions {
         let watch = self.progress.take().map(|tell| {
-            let watch: Arc<lacus_execute::Watch> = Arc::new(move |report: &Report| tell(report));
+            let watch: Arc<lacus::execute::Watch> = Arc::new(move |report: &Report| tell(report));
             watch
         });
         RunOptions {
@@ -113,10 +113,10 @@ async fn run(
 /// Runs a quick program on this thread.
 fn run_here(mut request: Request<'_>) -> Result<Finished, ExecuteError> {
     let options = request.options();
-    handed_back(lacus_execute::run(request.program, &request.sources, None, &options)?, None)
+    handed_back(lacus::execute::run(request.program, &request.sources, None, &options)?, None)
 }
 
-fn handed_back(finished: lacus_execute::Finished, version: Option<u64>) -> Result<Finished, ExecuteError> {
+fn handed_back(finished: lacus::execute::Finished, version: Option<u64>) -> Result<Finished, ExecuteError> {
     let mut made = BTreeMap::new();
     for (name, value) in finished.made {
         let value = match value {
@@ -427,6 +427,6 @@ pub(crate) fn explain_run<'py>(
         inputs.insert(name.clone(), source.source()?);
     }
     let options = RunOptions { memory_bytes: memory, workers, ..RunOptions::default() };
-    let explained = py.detach(|| lacus_execute::explain_run(&program, &inputs, &options));
+    let explained = py.detach(|| lacus::execute::explain_run(&program, &inputs, &options));
     explained.map_err(|failure| raised(py, &failure))
 }

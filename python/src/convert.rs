@@ -1,8 +1,8 @@
 //! Small values between Python and the crates: wishes, dtypes, metadata, shapes.
 
-use lacus_dataset::OnError;
-use lacus_layout::{Compression, CompressionWish, Optimize, Wish};
-use lacus_tensor::{DType, Shape};
+use lacus::dataset::OnError;
+use lacus::layout::{Compression, CompressionWish, Optimize, Wish};
+use lacus::tensor::{DType, Shape};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use serde_json::Value as Json;

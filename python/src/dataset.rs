@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use lacus_history::CommitId;
-use lacus_io::World;
-use lacus_table::{Put, Table};
+use lacus::history::CommitId;
+use lacus::table::{Put, Table};
+use lacus::{Pinned, Place, Repository, StorageOptions};
 use pyo3::prelude::*;
 
 use crate::convert::{WishArguments, dtype, json, shape};
 use crate::errors::{raise, raise_on};
-use crate::handle::{AtArguments, Handle, Place, StorageOptions, store};
+use crate::handle::{AtArguments, Handle, at, done};
 use crate::history::History;
 use crate::rows::Rows;
 use crate::runtime::{Outcome, run_here};
 use crate::tensor::{Held, Tensor, TensorInfo};
+use crate::view::{SavedRow, View, data, saved_row};
 
 /// An open dataset.
 #[pyclass(frozen, module = "lacus._native")]
@@ -35,6 +36,22 @@ impl Dataset {
     pub(crate) fn handle(&self) -> Arc<Handle> {
         Arc::clone(&self.handle)
     }
+}
+
+impl Dataset {
+    /// A view of another state, on a handle of its own.
+    fn of_rows(&self, rows: lacus::View) -> View {
+        let place = Place::on(self.handle.place().branch).at(pinned(&rows));
+        let handle = self.handle.beside(rows.source().table().frozen(), place);
+        View::new(Arc::new(handle), rows)
+    }
+}
+
+/// The state of a view.
+fn pinned(rows: &lacus::View) -> Pinned {
+    let state = rows.state();
+    let commit = state.commit.as_deref().and_then(CommitId::parse);
+    commit.map_or(Pinned::Version(state.version), Pinned::Commit)
 }
 
 fn checked<T>(py: Python<'_>, outcome: Outcome<T>) -> PyResult<T> {
@@ -72,14 +89,83 @@ impl Dataset {
         branch: String,
         commit: Option<&str>,
     ) -> PyResult<Dataset> {
-        let place = Place { branch, pinned: true, commit: commit.and_then(CommitId::parse) };
+        let commit = commit.and_then(CommitId::parse);
+        let place = Place::on(branch).at(commit.map_or(Pinned::Version(version), Pinned::Commit));
         Ok(Dataset { handle: Arc::new(Handle::reopen(py, url, options, directory, version, place)?) })
     }
 
     /// A handle on exactly what this one sees, the writes of its transaction included, which stays there.
     fn frozen(&self, py: Python<'_>) -> PyResult<Dataset> {
-        let table = self.handle.peek(py, Table::frozen)?;
-        Ok(Dataset::over(self.handle.beside(table, None)))
+        Ok(Dataset::over(self.handle.frozen(py)?))
+    }
+
+    /// The dataset at the state of a view.
+    #[staticmethod]
+    fn of_view(view: &View) -> Dataset {
+        Dataset { handle: Arc::clone(view.handle()) }
+    }
+
+    /// All rows and columns of what this handle sees.
+    fn view(&self, py: Python<'_>) -> PyResult<View> {
+        let (handle, rows) = self.handle.whole(py)?;
+        Ok(View::new(handle, rows))
+    }
+
+    /// The view that JSON text describes, of the dataset at a URL.
+    #[staticmethod]
+    fn view_at(
+        py: Python<'_>,
+        url: &str,
+        options: StorageOptions,
+        text: &str,
+        links: Vec<(String, StorageOptions)>,
+    ) -> PyResult<View> {
+        let data = data(py, text)?;
+        let opened = run_here(py, async || {
+            let open = async || {
+                let repository = Repository::at(url, &options)?;
+                let rows = repository.view_of(&data).await?;
+                let mut roots = rows.source().links().clone();
+                for (root, of_store) in &links {
+                    roots.allow(root, of_store)?;
+                }
+                let rows = rows.following(roots);
+                let place = Place::main().at(pinned(&rows));
+                Ok((repository.around(rows.source().table().frozen(), place), rows))
+            };
+            Ok(open().await)
+        })?;
+        let (checkout, rows) = done(py, opened)?;
+        Ok(View::new(Arc::new(Handle::new(options, true, checkout)), rows))
+    }
+
+    /// A handle on another state, seen from where this one stands.
+    fn look(&self, py: Python<'_>, wanted: AtArguments) -> PyResult<Dataset> {
+        let found = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            repository.look(place, &at(&wanted)).await
+        })?;
+        Ok(Dataset::over(Handle::new(self.handle.options().clone(), true, found)))
+    }
+
+    /// The views that were saved.
+    fn views(&self, py: Python<'_>) -> PyResult<Vec<SavedRow>> {
+        let found = self.handle.look(py, async |repository: &Repository, _: &_| repository.views().await)?;
+        Ok(found.into_iter().map(saved_row).collect())
+    }
+
+    /// What is known of a saved view, and the view.
+    fn saved_view(&self, py: Python<'_>, name: &str) -> PyResult<(SavedRow, View)> {
+        let found =
+            self.handle.look(py, async |repository: &Repository, _: &_| repository.saved_view(name).await);
+        let (saved, rows) = found?;
+        let links = self.handle.peek_rows(py, |dataset| dataset.links().clone())?;
+        Ok((saved_row(saved), self.of_rows(rows.following(links))))
+    }
+
+    fn delete_view(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.handle.manage(py, true, async |repository: &Repository, _: &_, _: &_| {
+            repository.delete_view(name).await
+        })
     }
 
     /// Its history.
@@ -237,7 +323,7 @@ impl Dataset {
     /// The versions, newest first.
     fn history(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<HistoryRow>> {
         let entries = self.handle.read(py, true, async |table: &Table| table.history(limit).await)?;
-        let row = |entry: lacus_table::HistoryEntry| {
+        let row = |entry: lacus::table::HistoryEntry| {
             let detail = entry.detail.to_string();
             (entry.version, entry.time_millis, entry.author, entry.operation, detail, entry.durable)
         };
@@ -259,13 +345,13 @@ impl Dataset {
 /// Whether there is a dataset at a URL.
 #[pyfunction]
 pub(crate) fn exists(py: Python<'_>, url: &str, options: StorageOptions) -> PyResult<bool> {
-    let found = run_here(py, async || Table::exists(&store(url, &options)?).await)?;
-    checked(py, found)
+    let found = run_here(py, async || Ok(Repository::exists(url, &options).await))?;
+    done(py, found)
 }
 
 /// Removes a dataset.
 #[pyfunction]
 pub(crate) fn delete(py: Python<'_>, url: &str, options: StorageOptions) -> PyResult<()> {
-    let deleted = run_here(py, async || Table::delete(store(url, &options)?, World::real()).await)?;
-    checked(py, deleted)
+    let deleted = run_here(py, async || Ok(Repository::delete(url, &options).await))?;
+    done(py, deleted)
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lacus_dataset::{Dataset, DatasetError};
-use lacus_exchange::{
+use lacus::dataset::{Dataset, DatasetError};
+use lacus::exchange::{
     ExchangeError, ExportOptions, ImportOptions, Kind, Progress, ProgressFn, Report, export_as, from_arrow,
     import_as,
 };
-use lacus_table::WriteOptions;
+use lacus::table::WriteOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -18,6 +18,7 @@ use crate::convert::on_error;
 use crate::errors::{invalid, raise_exchange};
 use crate::rows::Rows;
 use crate::stream::reader;
+use crate::view::View;
 
 /// Rows, bytes, what was left out (places and reasons), how many in all, columns.
 type ReportRow = (u64, u64, Vec<(String, String)>, u64, Vec<String>);
@@ -155,6 +156,7 @@ impl Exchange {
         errors: &str,
         separator: Option<char>,
         listener: Option<Py<PyAny>>,
+        view: Option<&Bound<'_, View>>,
     ) -> PyResult<ReportRow> {
         let kind = kind(py, kind_name, || Ok(Kind::of_dest(&dest)))?;
         let options = ExportOptions {
@@ -164,7 +166,20 @@ impl Exchange {
             progress: progress(listener),
             ..ExportOptions::default()
         };
-        let exported = self.rows.get().handle().read_rows(py, false, async |dataset: &Dataset| {
+        let (rows, columns) = match view {
+            Some(view) => {
+                let rows = view.get().rows();
+                let columns = options.columns.clone().unwrap_or_else(|| rows.columns());
+                (Some(Arc::clone(rows.rows())), Some(columns))
+            }
+            None => (None, options.columns.clone()),
+        };
+        let options = ExportOptions { rows, columns, ..options };
+        let handle = match view {
+            Some(view) => Arc::clone(view.get().handle()),
+            None => self.rows.get().shared_handle(),
+        };
+        let exported = handle.read_rows(py, false, async |dataset: &Dataset| {
             Ok::<_, DatasetError>(export_as(kind, dataset, &dest, &options).await)
         })?;
         exported.map(row).map_err(|error| raise_exchange(py, &error))

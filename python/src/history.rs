@@ -4,18 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lacus_history::{
+use lacus::history::{
     BranchInfo, Choice, Combined, Commit, CommitId, Conflict, FastForward, GcOptions, HistoryError, Lineage,
-    Record, State, Timeline, merge_message, revert_message, tags,
+    Record, State, tags,
 };
-use lacus_table::{Content, Difference, Fate, HistoryEntry, Table, TensorDifference, WriteOptions};
+use lacus::table::{Content, Difference, Fate, HistoryEntry, Table, TensorDifference, WriteOptions};
+use lacus::{At, Checkout, Error, Pinned, Place, Repository};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use crate::convert::json as parse_json;
 use crate::dataset::Dataset;
 use crate::errors::invalid;
-use crate::handle::{AtArguments, Handle, Place, commit_at, open_at};
+use crate::handle::{AtArguments, Handle, at};
 
 /// What a commit says: message, author, metadata and lineage as JSON text.
 type RecordArguments = (Option<String>, Option<String>, String, String);
@@ -58,52 +59,38 @@ impl History {
     }
 
     /// Brings a commit's changes to this branch: a merge, a cherry-pick or a revert.
-    #[allow(clippy::too_many_arguments)]
     fn combine(
         &self,
         py: Python<'_>,
-        op: &'static str,
+        how: How,
         revision: &str,
         record: RecordArguments,
-        forward: FastForward,
-        mainline: Option<u64>,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
-        let mut record = parsed(py, record)?;
+        let record = parsed(py, record)?;
         let mut decide = decisions.decide(py)?;
-        let combined = self.handle.record(
-            py,
-            op,
-            false,
-            async |timeline: &Timeline, branch: &str, table: &mut Table, options: &WriteOptions| {
-                let (id, commit) = timeline.resolve_commit(branch, revision).await?;
-                if record.message.is_empty() {
-                    record.message = match op {
-                        "merge" => merge_message(revision, branch),
-                        "revert" => revert_message(&id, &commit, mainline),
-                        _ => commit.message.clone(),
-                    };
+        let combined =
+            self.handle.record(py, async |checkout: &mut Checkout, options: &WriteOptions| match how {
+                How::Merge(forward) => checkout.merge(revision, &record, forward, &mut decide, options).await,
+                How::CherryPick => checkout.cherry_pick(revision, &record, &mut decide, options).await,
+                How::Revert(mainline) => {
+                    checkout.revert(revision, mainline, &record, &mut decide, options).await
                 }
-                let theirs = (id, &*commit);
-                match op {
-                    "merge" => {
-                        timeline.merge(branch, table, theirs, &record, forward, &mut decide, options).await
-                    }
-                    "revert" => {
-                        timeline
-                            .revert_along(branch, table, theirs, mainline, &record, &mut decide, options)
-                            .await
-                    }
-                    _ => timeline.cherry_pick(branch, table, theirs, &record, &mut decide, options).await,
-                }
-            },
-        )?;
+            })?;
         Ok(match combined {
             Combined::UpToDate => ("up to date", None),
             Combined::FastForward(recorded) => ("fast-forward", Some(recorded.id.to_string())),
             Combined::Committed(recorded) => ("committed", Some(recorded.id.to_string())),
         })
     }
+}
+
+/// How a commit's changes come to a branch.
+enum How {
+    Merge(FastForward),
+    CherryPick,
+    /// Of a merge, with the parent that is gone back to.
+    Revert(Option<u64>),
 }
 
 /// What was decided about conflicts: a choice for all, or for each by its text.
@@ -206,24 +193,22 @@ fn branch_json(info: &BranchInfo) -> Json {
 
 /// One of two states to compare; `None` stands for `otherwise`.
 async fn state(
-    timeline: &Timeline,
+    repository: &Repository,
     place: &Place,
-    at: &Option<AtArguments>,
+    wanted: &Option<AtArguments>,
     otherwise: State,
-) -> Result<(Table, Option<CommitId>), HistoryError> {
-    match (at, place.commit) {
+) -> Result<(Table, Place), Error> {
+    let found = match (wanted, place.commit()) {
         // One that stays at a commit is on top of nothing else.
-        (None, Some(id)) => {
-            let commit = timeline.commits().read(&id).await?;
-            Ok((timeline.state(&id, &commit).await?, Some(id)))
+        (None, Some(_)) => repository.look(place, &At::Here).await?,
+        (None, None) => {
+            let table = repository.timeline().state_of(&place.branch, &otherwise).await?;
+            return Ok((table, Place::on(&place.branch)));
         }
-        (None, None) => Ok((timeline.state_of(&place.branch, &otherwise).await?, None)),
-        (Some(at), _) => {
-            let (mut table, found) = open_at(timeline, &place.branch, at).await?;
-            table.set_read_only();
-            Ok((table, found.commit))
-        }
-    }
+        (Some(wanted), _) => repository.look(place, &at(wanted)).await?,
+    };
+    let place = found.place().clone();
+    Ok((found.table().frozen(), place))
 }
 
 fn seconds(py: Python<'_>, what: &str, value: f64) -> PyResult<Duration> {
@@ -235,7 +220,8 @@ impl History {
     /// The branch it is on or was on, whether it stays at a state, and at which commit.
     fn place(&self) -> (String, bool, Option<String>) {
         let place = self.handle.place();
-        (place.branch, place.pinned, place.commit.map(|id| id.to_string()))
+        let commit = place.commit().map(|id| id.to_string());
+        (place.branch, place.pinned.is_some(), commit)
     }
 
     fn in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
@@ -249,75 +235,41 @@ impl History {
 
     fn commit(&self, py: Python<'_>, record: RecordArguments, allow_empty: bool) -> PyResult<String> {
         let record = parsed(py, record)?;
-        let recorded = self.handle.record(
-            py,
-            "commit",
-            false,
-            async |timeline: &Timeline, branch: &str, table: &mut Table, _: &WriteOptions| {
-                timeline.commit(branch, table, &record, allow_empty).await
-            },
-        )?;
+        let recorded = self.handle.record(py, async |checkout: &mut Checkout, _: &WriteOptions| {
+            checkout.commit(&record, allow_empty).await
+        })?;
         Ok(recorded.id.to_string())
     }
 
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.record(
-            py,
-            "transaction",
-            false,
-            async |_: &Timeline, _: &str, table: &mut Table, _: &WriteOptions| Ok(table.begin()?),
-        )
+        self.handle.record(py, async |checkout: &mut Checkout, _: &WriteOptions| checkout.begin())
     }
 
     /// Ends it: everything in it is a commit, whose id is returned, or nothing was written.
     fn finish(&self, py: Python<'_>, record: RecordArguments) -> PyResult<Option<String>> {
         let record = parsed(py, record)?;
-        let recorded = self.handle.record(
-            py,
-            "transaction",
-            true,
-            async |timeline: &Timeline, branch: &str, table: &mut Table, options: &WriteOptions| {
-                timeline.commit_transaction(branch, table, &record, options).await
-            },
-        )?;
+        let recorded = self.handle.record(py, async |checkout: &mut Checkout, options: &WriteOptions| {
+            checkout.finish(&record, options).await
+        })?;
         Ok(recorded.map(|recorded| recorded.id.to_string()))
     }
 
     /// Gives it up.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.record(
-            py,
-            "transaction",
-            true,
-            async |_: &Timeline, _: &str, table: &mut Table, _: &WriteOptions| {
-                table.abandon().await;
-                Ok(())
-            },
-        )
+        self.handle.record(py, async |checkout: &mut Checkout, _: &WriteOptions| checkout.abandon().await)
     }
 
     fn discard(&self, py: Python<'_>, force: bool) -> PyResult<usize> {
-        self.handle.record(
-            py,
-            "discard",
-            false,
-            async |timeline: &Timeline, branch: &str, table: &mut Table, options: &WriteOptions| {
-                timeline.discard(branch, table, None, force, options).await
-            },
-        )
+        self.handle.record(py, async |checkout: &mut Checkout, options: &WriteOptions| {
+            checkout.discard(None, force, options).await
+        })
     }
 
-    fn restore(&self, py: Python<'_>, at: AtArguments) -> PyResult<u64> {
-        self.handle.record(
-            py,
-            "restore",
-            false,
-            async |timeline: &Timeline, branch: &str, table: &mut Table, options: &WriteOptions| {
-                let (state, _) = open_at(timeline, branch, &at).await?;
-                timeline.restore(branch, table, &state, options).await
-            },
-        )
+    fn restore(&self, py: Python<'_>, wanted: AtArguments) -> PyResult<u64> {
+        self.handle.record(py, async |checkout: &mut Checkout, options: &WriteOptions| {
+            checkout.restore(&at(&wanted), options).await
+        })
     }
 
     /// What it came to, and the commit.
@@ -334,7 +286,7 @@ impl History {
             "never" => FastForward::Never,
             _ => FastForward::Only,
         };
-        self.combine(py, "merge", revision, record, forward, None, decisions)
+        self.combine(py, How::Merge(forward), revision, record, decisions)
     }
 
     fn cherry_pick(
@@ -344,7 +296,7 @@ impl History {
         record: RecordArguments,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
-        self.combine(py, "cherry-pick", revision, record, FastForward::Never, None, decisions)
+        self.combine(py, How::CherryPick, revision, record, decisions)
     }
 
     fn revert(
@@ -355,33 +307,33 @@ impl History {
         record: RecordArguments,
         decisions: Decisions,
     ) -> PyResult<(&'static str, Option<String>)> {
-        self.combine(py, "revert", revision, record, FastForward::Never, mainline, decisions)
+        self.combine(py, How::Revert(mainline), revision, record, decisions)
     }
 
     /// The commit that a revision means, as JSON text.
     fn resolve(&self, py: Python<'_>, revision: Option<&str>) -> PyResult<String> {
-        let (id, commit) = self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-            commit_at(timeline, place, revision).await
+        let (id, commit) = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            repository.commit_at(place, revision).await
         })?;
         Ok(commit_json(&id, &commit).to_string())
     }
 
     /// Commits, newest first, each as JSON text. A branch without any has none.
     fn log(&self, py: Python<'_>, revision: Option<&str>, limit: Option<usize>) -> PyResult<Vec<String>> {
-        let found = self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-            let (id, _) = match commit_at(timeline, place, revision).await {
-                Err(HistoryError::NoCommitYet { .. }) => return Ok(Vec::new()),
+        let found = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            let (id, _) = match repository.commit_at(place, revision).await {
+                Err(Error::History(HistoryError::NoCommitYet { .. })) => return Ok(Vec::new()),
                 other => other?,
             };
-            timeline.log(&[id], limit.unwrap_or(usize::MAX)).await
+            Ok(repository.timeline().log(&[id], limit.unwrap_or(usize::MAX)).await?)
         })?;
         Ok(found.iter().map(|(id, commit)| commit_json(id, commit).to_string()).collect())
     }
 
     fn status(&self, py: Python<'_>) -> PyResult<StatusRow> {
-        let status = self
-            .handle
-            .look(py, async |timeline: &Timeline, place: &Place| timeline.status(&place.branch).await)?;
+        let status = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            Ok(repository.timeline().status(&place.branch).await?)
+        })?;
         let head = status.head.map(|(id, commit)| commit_json(&id, &commit).to_string());
         let draft = Json::Array(status.draft.iter().map(entry_json).collect()).to_string();
         Ok((status.branch, head, status.version, draft, difference_row(status.difference)))
@@ -402,78 +354,84 @@ impl History {
             false => None,
         };
         let (before, after, difference) =
-            self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-                let before = state(timeline, place, &before, State::Head).await?;
+            self.handle.look(py, async |repository: &Repository, place: &Place| {
+                let before = state(repository, place, &before, State::Head).await?;
                 let after = match own {
-                    Some(table) => (table, place.commit),
-                    None => state(timeline, place, &after, State::Newest).await?,
+                    Some(table) => (table, place.clone()),
+                    None => state(repository, place, &after, State::Newest).await?,
                 };
                 let difference = before.0.compare(&after.0).await?;
                 Ok((before, after, difference))
             })?;
-        let opened = |(table, commit)| Dataset::over(self.handle.beside(table, commit));
+        let opened = |(table, place)| Dataset::over(self.handle.beside(table, place));
         Ok((opened(before), opened(after), difference_row(difference)))
     }
 
     /// A commit as JSON text, and what it changed.
     fn show(&self, py: Python<'_>, revision: Option<&str>) -> PyResult<(String, ComparedRow)> {
-        let (id, commit, compared) = self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-            let (id, commit) = commit_at(timeline, place, revision).await?;
-            let compared = timeline.changes_of(&id, &commit).await?;
-            Ok((id, commit, compared))
-        })?;
-        let before = Dataset::over(self.handle.beside(compared.before, commit.parents.first().copied()));
-        let after = Dataset::over(self.handle.beside(compared.after, Some(id)));
+        let (id, commit, compared) =
+            self.handle.look(py, async |repository: &Repository, place: &Place| {
+                let (id, commit) = repository.commit_at(place, revision).await?;
+                let compared = repository.timeline().changes_of(&id, &commit).await?;
+                Ok((id, commit, compared))
+            })?;
+        let place = Place::on(self.handle.place().branch);
+        let before_place = commit.parents.first().map(|id| place.at(Pinned::Commit(*id)));
+        let before = self.handle.beside(compared.before, before_place.unwrap_or_else(|| place.clone()));
+        let after = self.handle.beside(compared.after, place.at(Pinned::Commit(id)));
+        let (before, after) = (Dataset::over(before), Dataset::over(after));
         Ok((commit_json(&id, &commit).to_string(), (before, after, difference_row(compared.difference))))
     }
 
     /// Branches as JSON text, compared with the one this is on.
     fn branches(&self, py: Python<'_>) -> PyResult<String> {
-        let found = self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-            timeline.list_branches(&place.branch).await
+        let found = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            Ok(repository.timeline().list_branches(&place.branch).await?)
         })?;
         Ok(Json::Array(found.iter().map(branch_json).collect()).to_string())
     }
 
     fn branch_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.handle.look(py, async |timeline: &Timeline, _: &Place| {
-            let held = lacus_history::branches::list(timeline.home()).await?;
+        self.handle.look(py, async |repository: &Repository, _: &Place| {
+            let held = lacus::history::branches::list(repository.timeline().home()).await?;
             Ok(held.iter().map(|held| held.name().to_owned()).collect())
         })
     }
 
     fn create_branch(&self, py: Python<'_>, name: &str, revision: Option<&str>) -> PyResult<()> {
-        self.handle.manage(py, true, async |timeline: &Timeline, place: &Place, _: &WriteOptions| {
-            let (id, commit) = commit_at(timeline, place, revision).await?;
-            timeline.create_branch(name, (id, &commit)).await.map(|_| ())
-        })
-    }
-
-    fn delete_branch(&self, py: Python<'_>, name: &str, force: bool) -> PyResult<()> {
-        self.handle.manage(py, true, async |timeline: &Timeline, place: &Place, _: &WriteOptions| {
-            if place.branch == name && !place.pinned {
-                let why = format!("{name:?} is the branch this handle is on; check out another first");
-                return Err(HistoryError::Refused { op: "delete branch", why });
-            }
-            timeline.delete_branch(name, force).await
-        })
-    }
-
-    fn rename_branch(&self, py: Python<'_>, from_name: &str, to_name: &str) -> PyResult<()> {
-        self.handle.manage(py, true, async |timeline: &Timeline, place: &Place, _: &WriteOptions| {
-            timeline.rename_branch(from_name, to_name).await?;
-            if place.branch == from_name {
-                self.handle.set_place(Place { branch: to_name.to_owned(), ..place.clone() });
-            }
+        self.handle.manage(py, true, async |repository: &Repository, place: &Place, _: &WriteOptions| {
+            let (id, commit) = repository.commit_at(place, revision).await?;
+            repository.timeline().create_branch(name, (id, &commit)).await?;
             Ok(())
         })
     }
 
+    fn delete_branch(&self, py: Python<'_>, name: &str, force: bool) -> PyResult<()> {
+        self.handle.manage(py, true, async |repository: &Repository, place: &Place, _: &WriteOptions| {
+            if place.branch == name && place.pinned.is_none() {
+                let why = format!("{name:?} is the branch this handle is on; check out another first");
+                return Err(HistoryError::Refused { op: "delete branch", why }.into());
+            }
+            Ok(repository.timeline().delete_branch(name, force).await?)
+        })
+    }
+
+    fn rename_branch(&self, py: Python<'_>, from_name: &str, to_name: &str) -> PyResult<()> {
+        self.handle.manage(py, true, async |repository: &Repository, _: &Place, _: &WriteOptions| {
+            Ok(repository.timeline().rename_branch(from_name, to_name).await?)
+        })?;
+        match self.handle.place().branch == from_name {
+            true => self.handle.renamed(py, to_name),
+            false => Ok(()),
+        }
+    }
+
     /// Tags: name, commit, author, time in milliseconds since 1970, message.
     fn tags(&self, py: Python<'_>) -> PyResult<Vec<TagRow>> {
-        let found =
-            self.handle.look(py, async |timeline: &Timeline, _: &Place| tags::list(timeline.home()).await)?;
-        let row = |tag: lacus_history::Tag| {
+        let found = self.handle.look(py, async |repository: &Repository, _: &Place| {
+            Ok(tags::list(repository.timeline().home()).await?)
+        })?;
+        let row = |tag: lacus::history::Tag| {
             (tag.name, tag.commit.to_string(), tag.author, tag.time_millis, tag.message)
         };
         Ok(found.into_iter().map(row).collect())
@@ -486,33 +444,38 @@ impl History {
         revision: Option<&str>,
         message: String,
     ) -> PyResult<String> {
-        self.handle.manage(py, true, async |timeline: &Timeline, place: &Place, _: &WriteOptions| {
-            let (id, _) = commit_at(timeline, place, revision).await?;
-            timeline.create_tag(name, id, None, message).await.map(|tag| tag.commit.to_string())
+        self.handle.manage(py, true, async |repository: &Repository, place: &Place, _: &WriteOptions| {
+            let (id, _) = repository.commit_at(place, revision).await?;
+            let tag = repository.timeline().create_tag(name, id, None, message).await?;
+            Ok(tag.commit.to_string())
         })
     }
 
     fn delete_tag(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        self.handle.manage(py, true, async |timeline: &Timeline, _: &Place, _: &WriteOptions| {
-            tags::delete(timeline.home(), name).await
+        self.handle.manage(py, true, async |repository: &Repository, _: &Place, _: &WriteOptions| {
+            Ok(tags::delete(repository.timeline().home(), name).await?)
         })
     }
 
     /// The directory of the branch's table.
     fn publish(&self, py: Python<'_>, branch: Option<&str>) -> PyResult<String> {
-        self.handle.manage(py, true, async |timeline: &Timeline, place: &Place, options: &WriteOptions| {
-            let branch = branch.unwrap_or(&place.branch);
-            timeline.publish(branch, options).await.map(|(directory, _)| directory)
-        })
+        self.handle.manage(
+            py,
+            true,
+            async |repository: &Repository, place: &Place, options: &WriteOptions| {
+                let branch = branch.unwrap_or(&place.branch);
+                Ok(repository.timeline().publish(branch, options).await?.0)
+            },
+        )
     }
 
     /// Steps as JSON text: depth, tensor, commit, lineage.
     fn lineage(&self, py: Python<'_>, name: &str, revision: Option<&str>) -> PyResult<String> {
-        let steps = self.handle.look(py, async |timeline: &Timeline, place: &Place| {
-            let (id, _) = commit_at(timeline, place, revision).await?;
-            timeline.lineage(id, name).await
+        let steps = self.handle.look(py, async |repository: &Repository, place: &Place| {
+            let (id, _) = repository.commit_at(place, revision).await?;
+            Ok(repository.timeline().lineage(id, name).await?)
         })?;
-        let step = |step: &lacus_history::LineageStep| {
+        let step = |step: &lacus::history::LineageStep| {
             json!({
                 "depth": step.depth, "tensor": step.tensor, "commit": commit_json(&step.id, &step.commit),
                 "lineage": step.lineage,
@@ -531,7 +494,9 @@ impl History {
         let report = self.handle.manage(
             py,
             !dry_run,
-            async |timeline: &Timeline, _: &Place, options: &WriteOptions| timeline.gc(&gc, options).await,
+            async |repository: &Repository, _: &Place, options: &WriteOptions| {
+                Ok(repository.timeline().gc(&gc, options).await?)
+            },
         )?;
         let removable = report.removable.iter().map(|r| json!([r.path, r.bytes, r.why]));
         let kept = report.kept.iter().map(|k| json!([k.reason, k.files, k.bytes]));
@@ -544,10 +509,13 @@ impl History {
     /// Branches, and how many of their versions expired.
     fn expire(&self, py: Python<'_>, older_than: f64, dry_run: bool) -> PyResult<Vec<(String, u64)>> {
         let older_than = seconds(py, "older_than", older_than)?;
-        let report =
-            self.handle.manage(py, !dry_run, async |timeline: &Timeline, _: &Place, _: &WriteOptions| {
-                timeline.expire(older_than, dry_run).await
-            })?;
+        let report = self.handle.manage(
+            py,
+            !dry_run,
+            async |repository: &Repository, _: &Place, _: &WriteOptions| {
+                Ok(repository.timeline().expire(older_than, dry_run).await?)
+            },
+        )?;
         Ok(report.expired)
     }
 
@@ -556,11 +524,11 @@ impl History {
         let report = self.handle.manage(
             py,
             repair,
-            async |timeline: &Timeline, _: &Place, options: &WriteOptions| {
-                timeline.check(repair, options).await
+            async |repository: &Repository, _: &Place, options: &WriteOptions| {
+                Ok(repository.timeline().check(repair, options).await?)
             },
         )?;
-        let listed = |findings: &[lacus_table::Finding]| -> Vec<Json> {
+        let listed = |findings: &[lacus::table::Finding]| -> Vec<Json> {
             findings.iter().map(|finding| json!([finding.what, finding.problem])).collect()
         };
         let json = json!({

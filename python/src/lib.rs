@@ -7,7 +7,12 @@
 //! ```
 
 mod errors;
+
+mod calls;
+
 mod runtime;
+
+mod settings;
 
 mod array;
 mod convert;
@@ -20,7 +25,15 @@ mod samples;
 
 mod rows;
 
+mod values;
+
+mod udf;
+
 mod stream;
+
+mod table;
+
+mod view;
 
 mod exchange;
 
@@ -29,6 +42,8 @@ mod tensor;
 mod history;
 
 mod dataset;
+
+mod query;
 
 mod compute;
 
@@ -48,11 +63,19 @@ mod _native {
     #[pymodule_export]
     use crate::history::History;
     #[pymodule_export]
+    use crate::query::{ask, explain, function_names, functions_page};
+    #[pymodule_export]
     use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
+    #[pymodule_export]
+    use crate::settings::{configure, settings};
     #[pymodule_export]
     use crate::sparse::Sparse;
     #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
     use crate::tensor::{Tensor, TensorInfo};
+    #[pymodule_export]
+    use crate::view::{View, ViewScan};
     use pyo3::prelude::*;
 
     #[pymodule_init]

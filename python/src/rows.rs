@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lacus_dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, Summary};
-use lacus_io::World;
-use lacus_media::{Limits, decode, probe};
-use lacus_sample::Column as SampleColumn;
-use lacus_table::WriteOptions;
+use lacus::StorageOptions;
+use lacus::dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, Summary};
+use lacus::io::{Store, World};
+use lacus::media::{Limits, decode, probe};
+use lacus::sample::Column as SampleColumn;
+use lacus::table::WriteOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::array::into_array;
 use crate::convert::{dtype, json, on_error, tuple};
 use crate::errors::{invalid, raise_dataset, raise_dataset_with};
-use crate::handle::{Handle, StorageOptions, store};
+use crate::handle::Handle;
 use crate::samples::{Held, HeldRows, Wanted, python};
 use crate::selection::indices;
 
@@ -42,7 +43,7 @@ pub(crate) struct ColumnInfo {
 }
 
 fn info(name: &str, column: &SampleColumn, stored_bytes: u64, metadata: Option<String>) -> ColumnInfo {
-    use lacus_sample::Form;
+    use lacus::sample::Form;
     let htype = column.htype();
     ColumnInfo {
         name: name.to_owned(),
@@ -76,7 +77,7 @@ type Extended = (u64, u64, Vec<(u64, String)>);
 type SummaryArguments = (u64, Vec<SummaryRow>, usize, u64, Vec<String>);
 
 /// Reads of fewer samples than this run on the calling thread.
-const SHORT_ROWS: usize = 64;
+pub(crate) const SHORT_ROWS: usize = 64;
 
 /// The same exception, with the place of the value in front.
 fn in_row(py: Python<'_>, column: &str, row: usize, error: PyErr) -> PyErr {
@@ -98,8 +99,22 @@ fn prefixed(py: Python<'_>, place: String, error: PyErr) -> PyErr {
 }
 
 /// Sub-sample indices: `None` for whole samples.
-fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus_tensor::Index>> {
+pub(crate) fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus::tensor::Index>> {
     key.map_or(Ok(Vec::new()), indices)
+}
+
+/// Samples: one array when all have the shape that their column declares, else a list.
+pub(crate) fn samples<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyAny>> {
+    match batch {
+        Batch::Stacked(tensor) => into_array(py, tensor),
+        Batch::Values(values) => {
+            let items = values.into_iter().map(|value| match value {
+                Some(value) => python(py, value),
+                None => Ok(py.None().into_bound(py)),
+            });
+            Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        }
+    }
 }
 
 /// The rows and columns of an open dataset.
@@ -111,6 +126,10 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn new(handle: Arc<Handle>) -> Rows {
         Rows { handle }
+    }
+
+    pub(crate) fn shared_handle(&self) -> Arc<Handle> {
+        Arc::clone(&self.handle)
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -344,16 +363,7 @@ impl Rows {
         let batch = self
             .handle
             .read_rows(py, short, async |dataset: &Dataset| dataset.read(name, &positions, &indices).await)?;
-        match batch {
-            Batch::Stacked(tensor) => into_array(py, tensor),
-            Batch::Values(values) => {
-                let items = values.into_iter().map(|value| match value {
-                    Some(value) => python(py, value),
-                    None => Ok(py.None().into_bound(py)),
-                });
-                Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
-            }
-        }
+        samples(py, batch)
     }
 
     /// Shapes of samples, without reading them; `None` for missing ones.
@@ -431,7 +441,7 @@ impl Rows {
         let options: BTreeMap<String, String> = options.into_iter().collect();
         let writing = WriteOptions { durable, ..WriteOptions::default() };
         self.handle.read_rows(py, false, async |dataset: &Dataset| {
-            let to = store(url, &options)?;
+            let to = Store::open(url, &options)?;
             dataset.materialize(to, World::real(), &writing).await.map(|_| ())
         })
     }

@@ -12,9 +12,9 @@
 //!
 //! **Forks.** Threads do not survive one, and what they held at that moment, from locks to the queues they
 //! wait in, is lost for the child. So Python calls us before it forks: calls that run are waited for, new
-//! ones are held up, and the runtime is ended with all its threads. The child then finds everything as if it
-//! had been alone all along, connections closed, locks open, and both go on with a fresh runtime when they
-//! need one. A child that was forked in spite of calls that run, or without Python knowing, is told so
+//! ones are held up, and the runtime and the pool of workers are ended with all their threads. The child then finds everything as if it
+//! had been alone all along, connections closed, locks open, and both go on with a fresh runtime and
+//! fresh workers when they need them. A child that was forked in spite of calls that run, or without Python knowing, is told so
 //! whenever it calls.
 
 use std::cell::Cell;
@@ -26,11 +26,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lacus_table::TableError;
+use lacus::table::TableError;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
+use crate::calls::Calls;
 use crate::errors;
 
 /// How often a waiting call looks for signals: often enough for a finger on Ctrl-C, too seldom to be seen
@@ -52,6 +53,9 @@ struct State {
     running: usize,
     /// Forks under way: threads between the call before and the call after.
     forks: usize,
+    /// Whether one of them ends threads at the moment: others wait, as a fork in the middle of it would leave the child a
+    /// part of them.
+    ending: bool,
     /// Set in a child that has lost threads in the middle of their work.
     broken: bool,
 }
@@ -60,6 +64,17 @@ thread_local! {
     /// True while this thread runs a function of the caller's that is told of progress: the work it belongs to holds the
     /// dataset, and would wait for the function as the function for it.
     static TELLING: Cell<bool> = const { Cell::new(false) };
+    /// True while this thread runs a function that a query calls: the query is a call under way, which ends after those that
+    /// the function makes.
+    static CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a function that a query calls.
+pub(crate) fn calling<T>(call: impl FnOnce() -> T) -> T {
+    CALLING.set(true);
+    let done = call();
+    CALLING.set(false);
+    done
 }
 
 /// Calls a function that is told of progress.
@@ -72,7 +87,8 @@ pub(crate) fn telling<T>(call: impl FnOnce() -> T) -> T {
 
 /// Locked only while the GIL is held, and never across a release of it. Python forks while it holds the GIL,
 /// so a child never finds this locked.
-static STATE: Mutex<State> = Mutex::new(State { pid: 0, runtime: None, running: 0, forks: 0, broken: false });
+static STATE: Mutex<State> =
+    Mutex::new(State { pid: 0, runtime: None, running: 0, forks: 0, ending: false, broken: false });
 
 fn state(_: Python<'_>) -> MutexGuard<'static, State> {
     let mut state = STATE.lock().unwrap_or_else(|e| e.into_inner());
@@ -117,7 +133,8 @@ impl<R> Call<R> {
                                here; fork before, or start processes with the method \"spawn\" or \"forkserver\"";
                 return Err(errors::unavailable(py, message));
             }
-            if state.forks == 0 {
+            // A fork waits for the query, and so for this call.
+            if state.forks == 0 || CALLING.get() {
                 let runtime = runtime(&mut state)?;
                 state.running += 1;
                 return Ok(Call { runtime });
@@ -142,17 +159,26 @@ pub(crate) fn is_sound() -> bool {
 fn before_fork(py: Python<'_>) {
     state(py).forks += 1;
     let give_up = Instant::now() + FORK_WAITS;
-    while state(py).running > 0 && Instant::now() < give_up {
+    let is_busy = || {
+        let state = state(py);
+        state.running > 0 || state.ending
+    };
+    while is_busy() && Instant::now() < give_up {
         py.detach(|| thread::sleep(FORK_LOOKS_EVERY));
     }
-    let mut state = state(py);
-    if state.running > 0 {
+    let mut now = state(py);
+    if now.running > 0 || now.ending || now.broken {
         return;
     }
-    let runtime = state.runtime.take();
-    drop(state);
-    // The last reference, as no call runs: its threads are joined here.
-    py.detach(|| drop(runtime));
+    now.ending = true;
+    let runtime = now.runtime.take();
+    drop(now);
+    // The last reference, as no call runs: its threads are joined here, and so are the workers, who have nothing to do.
+    py.detach(|| {
+        drop(runtime);
+        lacus::io::Pool::end_process_workers();
+    });
+    state(py).ending = false;
 }
 
 /// Called by Python after a fork, in the parent.
@@ -167,6 +193,7 @@ fn after_fork_in_child(py: Python<'_>) {
     let mut state = state(py);
     state.forks = 0;
     state.running = 0;
+    state.ending = false;
 }
 
 /// Asks Python to be called around forks.
@@ -186,6 +213,8 @@ pub(crate) enum Interrupt {
     Abandon,
     /// Told by its flag and waited for, so that it can clean up; given up at the second interrupt.
     Cancel(Arc<AtomicBool>),
+    /// Given up at once, and functions of the caller's that it runs are interrupted.
+    Calls(Arc<Calls>),
 }
 
 /// What became of the work.
@@ -265,6 +294,10 @@ where
                 let Err(raised) = Python::attach(|py| py.check_signals()) else { continue };
                 match interrupt {
                     Interrupt::Cancel(flag) if !flag.swap(true, Ordering::Relaxed) => {}
+                    Interrupt::Calls(calls) => {
+                        Python::attach(|py| calls.interrupt(py));
+                        abandoned.notify_one();
+                    }
                     _ => abandoned.notify_one(),
                 }
                 signal.get_or_insert(raised);

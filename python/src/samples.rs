@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use lacus_sample::{Column, Form, Sample, SampleError, Samples, Value};
-use lacus_tensor::DType;
+use lacus::sample::{Column, Form, Sample, SampleError, Samples, Value};
+use lacus::tensor::DType;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -356,7 +356,8 @@ pub(crate) fn python<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, 
     }
 }
 
-fn python_json<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+/// A JSON value as Python has it.
+pub(crate) fn python_json<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Json::Null => py.None().into_bound(py),
         Json::Bool(bool) => PyBool::new(py, *bool).to_owned().into_any(),

@@ -1,7 +1,7 @@
 //! What stands between the brackets of `t[…]` as the crate's indices. numpy's rules, and its messages where it
 //! raises `IndexError`.
 
-use lacus_tensor::Index;
+use lacus::tensor::Index;
 use numpy::{PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;

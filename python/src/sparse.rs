@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lacus_tensor::{Buffer, DType, Duplicates, Selection, SparseTensor, TensorError, TensorRef};
+use lacus::tensor::{Buffer, DType, Duplicates, Selection, SparseTensor, TensorError, TensorRef};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lacus_layout::Value;
-use lacus_table::{Read, Table, TableError};
-use lacus_tensor::{DType, Index, Selection, SparseTensor};
+use lacus::layout::Value;
+use lacus::table::{Read, Table, TableError};
+use lacus::tensor::{DType, Index, Selection, SparseTensor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -34,7 +34,7 @@ pub(crate) struct TensorInfo {
 }
 
 impl TensorInfo {
-    pub(crate) fn new(py: Python<'_>, info: lacus_table::TensorInfo) -> PyResult<TensorInfo> {
+    pub(crate) fn new(py: Python<'_>, info: lacus::table::TensorInfo) -> PyResult<TensorInfo> {
         let header = info.header;
         let chunk_shape = header.chunk_shape().map(|dims| tuple(py, dims)).transpose()?;
         Ok(TensorInfo {
@@ -94,7 +94,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    fn known(&self, py: Python<'_>) -> PyResult<lacus_table::TensorInfo> {
+    fn known(&self, py: Python<'_>) -> PyResult<lacus::table::TensorInfo> {
         self.checked(py, self.handle.peek(py, |table| table.tensor(&self.name))?)
     }
 

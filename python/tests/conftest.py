@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from azure_server import azure_container, azure_server
+from gcs_server import gcs_bucket, gcs_server
 from s3_server import s3_bucket, s3_server
 
 import lacus
 
-__all__ = ["s3_bucket", "s3_server"]
+__all__ = ["azure_container", "azure_server", "gcs_bucket", "gcs_server", "s3_bucket", "s3_server"]
 
 
 @pytest.fixture

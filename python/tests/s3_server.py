@@ -24,26 +24,17 @@ says that it was skipped. Only the standard library is used, so any Python runs 
 
 from __future__ import annotations
 
-import atexit
-import ctypes
 import dataclasses
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import time
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from server_process import REPOSITORY, Beside, Launch, launch, program_of, run_beside
+
 KEY, SECRET, REGION = "lacus-test", "lacus-test-secret", "us-east-1"
-READY_SECS = 60.0
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclasses.dataclass
@@ -98,10 +89,8 @@ class S3Server:
 def find() -> tuple[str, Path] | None:
     """The kind and the program of the server to start: (`minio` | `moto`, path), or None."""
     for kind, variable in (("minio", "LACUS_TEST_MINIO"), ("moto", "LACUS_TEST_MOTO")):
-        if path := os.environ.get(variable):
-            if not os.access(path, os.X_OK):
-                raise FileNotFoundError(f"{variable}={path} is not a program")
-            return kind, Path(path)
+        if path := program_of(variable):
+            return kind, path
     built = sorted(REPOSITORY.glob(".cache/minio/*/minio"), key=lambda path: path.stat().st_mtime)
     return ("minio", built[-1]) if built else None
 
@@ -124,107 +113,27 @@ def connect() -> S3Server | None:
 
 def start(kind: str, program: Path) -> S3Server:
     """Starts a server on a free port and returns when it answers."""
-    home = Path(tempfile.mkdtemp(prefix="lacus-s3-"))
-    for attempt in range(5):
-        # The port is free now and may be taken in a moment: then the server exits and another is tried.
-        port = _free_port()
-        process, log = _spawn(kind, program, home, port)
-        if _is_ready(process, f"http://127.0.0.1:{port}", kind):
-            break
-        _end(process)
-        if attempt == 4:
-            text = log.read_text(errors="replace")[-2000:]
-            shutil.rmtree(home, ignore_errors=True)
-            raise RuntimeError(f"{kind} at {program} did not come up:\n{text}")
 
-    owner = os.getpid()
-
-    def stop() -> None:
-        # A forked child inherits the exit handlers; the server is not its to stop.
-        if os.getpid() == owner:
-            atexit.unregister(stop)
-            _end(process)
-            shutil.rmtree(home, ignore_errors=True)
-
-    atexit.register(stop)
-    data = home / "data" if kind == "minio" else None
-    return S3Server(kind, f"http://127.0.0.1:{port}", data, stop=stop)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _spawn(kind: str, program: Path, home: Path, port: int) -> tuple[subprocess.Popen[bytes], Path]:
-    environment = dict(os.environ)
-    if kind == "minio":
+    def prepare(home: Path, port: int) -> Launch:
+        if kind != "minio":
+            command = [str(program), "-H", "127.0.0.1", "-p", str(port)]
+            return Launch(command, f"http://127.0.0.1:{port}/moto-api/")
         data = home / "data"
         data.mkdir(exist_ok=True)
         command = [str(program), "server", "--address", f"127.0.0.1:{port}", "--quiet", str(data)]
         # No web console (it would listen on a second port) and no look for updates.
-        environment |= {
+        environment = {
             "MINIO_ROOT_USER": KEY,
             "MINIO_ROOT_PASSWORD": SECRET,
             "MINIO_REGION": REGION,
             "MINIO_BROWSER": "off",
             "MINIO_UPDATE": "off",
         }
-    else:
-        command = [str(program), "-H", "127.0.0.1", "-p", str(port)]
-    log = home / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=home,
-            # Out of the terminal's process group: Ctrl-C reaches the tests first, they stop the server.
-            start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
-        )
-    return process, log
+        return Launch(command, f"http://127.0.0.1:{port}/minio/health/ready", environment)
 
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """What the child runs before it becomes the server: ask the kernel to kill it when we die, in
-    whatever way. Elsewhere than on Linux the exit handler has to do."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    pr_set_pdeathsig = 1
-
-    def before_exec() -> None:
-        prctl(pr_set_pdeathsig, int(signal.SIGKILL))
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before_exec
-
-
-def _is_ready(process: subprocess.Popen[bytes], endpoint: str, kind: str) -> bool:
-    health = endpoint + ("/minio/health/ready" if kind == "minio" else "/moto-api/")
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    give_up = time.monotonic() + READY_SECS
-    while time.monotonic() < give_up and process.poll() is None:
-        try:
-            direct.open(health, timeout=2).close()
-            return True
-        except OSError:
-            time.sleep(0.02)
-    return False
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    running = launch(kind, prepare)
+    data = running.home / "data" if kind == "minio" else None
+    return S3Server(kind, f"http://127.0.0.1:{running.port}", data, stop=running.stop)
 
 
 try:
@@ -251,35 +160,16 @@ else:
 
 def main(command: list[str]) -> int:
     """Runs a command with a server beside it and returns its exit code."""
-    if not command:
-        print("usage: s3_server.py COMMAND [ARGUMENT...]", file=sys.stderr)
-        return 2
-    if connect():
-        os.execvp(command[0], command)
-    try:
-        found = find()
-        server = start(*found) if found else None
-    except (FileNotFoundError, RuntimeError) as error:
-        print(f"s3_server.py: {error}", file=sys.stderr)
-        return 1
-    if server is None:
-        print("\n!!! no S3 server could be had: S3 tests are SKIPPED\n", file=sys.stderr, flush=True)
-        os.execvp(command[0], command)
-    if server.kind != "minio":
-        print(f"\n!!! S3 tests run against {server.kind}, no real server\n", file=sys.stderr, flush=True)
-    try:
-        environment = dict(os.environ, **server.environment(server.make_bucket("lacus-test")))
-        child = subprocess.Popen(command, env=environment)
-        # Ctrl-C reaches the command by itself, being in the same process group; a plain kill does not.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        code = child.wait()
-    except FileNotFoundError as error:
-        print(f"s3_server.py: {error}", file=sys.stderr)
-        code = 127
-    finally:
-        server.stop()
-    return code if code >= 0 else 128 - code
+
+    def server() -> Beside | None:
+        if (found := find()) is None:
+            return None
+        server = start(*found)
+        if server.kind != "minio":
+            print(f"\n!!! S3 tests run against {server.kind}, no real server\n", file=sys.stderr, flush=True)
+        return Beside(server.environment(server.make_bucket("lacus-test")), server.stop)
+
+    return run_beside("S3", command, connect() is not None, server)
 
 
 if __name__ == "__main__":

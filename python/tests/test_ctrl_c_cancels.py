@@ -57,23 +57,21 @@ print("heard")
 """
 
 
-def interrupted(code: str, argument: str, times: int, after: float) -> tuple[str, list[float]]:
-    """Runs `code`, sends SIGINT some time after each "started", returns its output and how long each took."""
+def interrupted(code: str, argument: str, times: int, after: float) -> str:
+    """Runs `code`, sends SIGINT some time after each "started", returns its output."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, "-c", code, argument], stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT
         )
         assert process.stdout is not None
-        took, lines = [], []
+        lines = []
         try:
             for _ in range(times):
                 if process.stdout.readline() != "started\n":
                     break
                 time.sleep(after)
-                sent = time.monotonic()
                 os.kill(process.pid, signal.SIGINT)
                 lines.append(process.stdout.readline())
-                took.append(time.monotonic() - sent)
             lines.append(process.stdout.read())
             code_found = process.wait(60)
         finally:
@@ -82,27 +80,25 @@ def interrupted(code: str, argument: str, times: int, after: float) -> tuple[str
             process.stdout.close()
         errors.seek(0)
         assert code_found == 0, errors.read()
-    return "".join(lines), took
+    return "".join(lines)
 
 
 def test_a_put_is_cancelled_and_leaves_nothing(ds: lacus.Dataset) -> None:
     ds["x"] = 1
     before = sorted(Path(ds.url).rglob("*.parquet"))
-    output, took = interrupted(PUT, ds.url, 2, 0.7)
+    output = interrupted(PUT, ds.url, 2, 0.7)
     assert output == "interrupted\ninterrupted\nversion 2\n"
-    assert max(took) < 5
     assert ds.refresh() == 2 and ds.keys() == ["x", "y"]
     assert len(sorted(Path(ds.url).rglob("*.parquet"))) == len(before) + 1
 
 
 def test_waiting_for_a_store_is_given_up() -> None:
     with FakeS3(answers="never") as server:
-        output, took = interrupted(OPEN, server.endpoint, 1, 0.3)
+        output = interrupted(OPEN, server.endpoint, 1, 0.3)
     assert output == "interrupted\n"
-    assert max(took) < 3
 
 
 def test_a_handler_that_does_not_raise_changes_nothing(ds: lacus.Dataset) -> None:
     ds["x"] = 1
-    output, _ = interrupted(HANDLER, ds.url, 1, 0.2)
+    output = interrupted(HANDLER, ds.url, 1, 0.2)
     assert output == "finished\nheard\n"

@@ -391,7 +391,7 @@ def test_one_screen(ds: lacus.Dataset) -> None:
     assert "61 tensors" in text and "… and 41 more" in text and ds.url in text
     html = ds._repr_html_()
     assert "&lt;b&gt;" in html and "<b>" in html and html.count("<tr>") == 21
-    assert repr(ds["<b>"]).startswith('<lacus.Tensor "<b>" float64 (4, 5) ')
+    assert repr(ds["<b>"]).startswith('<lacus.Array "<b>" float64 (4, 5) ')
     assert "nonzeros" in ds["<b>"]._repr_html_()
     assert ds._ipython_key_completions_() == ds.keys()
 

@@ -1,4 +1,4 @@
-"""S3: the same contract on a real server, and servers that must be refused."""
+"""Object stores: the same contract on servers of Amazon's, Google's and Azure's protocols, and servers that must be refused."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import multiprocessing
 import pickle
 import socketserver
 import threading
-import time
 import urllib.parse
 from typing import Any
 
 import numpy as np
 import pytest
+from media import picture, png
 from s3_server import S3Server
 from same import assert_same
 from workers import put_many, read_and_put
@@ -23,13 +23,16 @@ PROCESSES = multiprocessing.get_context("fork")
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
-@pytest.fixture
-def place(s3_server: S3Server, s3_bucket: str) -> tuple[str, dict[str, str]]:
-    """A URL on the server, and the options for it."""
-    return f"s3://{s3_bucket}/some/where", s3_server.storage_options
+@pytest.fixture(params=["s3", "gcs", "azure"])
+def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
+    """A URL on a server, and the options for it."""
+    server = request.getfixturevalue(f"{request.param}_server")
+    container = request.getfixturevalue({"azure": "azure_container"}.get(request.param, f"{request.param}_bucket"))
+    scheme = {"s3": "s3", "gcs": "gs", "azure": "az"}[request.param]
+    return f"{scheme}://{container}/some/where", server.storage_options
 
 
-def test_the_contract_on_s3(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
+def test_the_contract(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
     url, options = place
     assert not lacus.exists(url, storage_options=options)
     with pytest.raises(lacus.NotFoundError, match="some/where"):
@@ -66,6 +69,54 @@ def test_the_contract_on_s3(place: tuple[str, dict[str, str]], rng: np.random.Ge
     assert not lacus.exists(url, storage_options=options)
 
 
+def test_a_whole_story(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
+    url, options = place
+    ds = lacus.create(url, storage_options=options)
+    value = rng.random((40, 50))
+    ds.put("x", value, chunk_shape=(4, 50))
+    ds.add_column("label", "class_label", class_names=["cat", "dog", "owl"])
+    ds.add_column("image", "image", compression="png")
+    pictures = [png(picture(rng, 4 + i, 5)) for i in range(6)]
+    ds.extend({"label": [i % 2 for i in range(6)], "image": pictures})
+    first = ds.commit("First")
+
+    ds.checkout("dev", create=True)
+    ds["x"][3] = 1
+    ds["label"][1] = "owl"
+    ds.append({"label": "dog", "image": pictures[0]})
+    ds.commit("On dev")
+    main = lacus.open(url, storage_options=options)
+    main["x"][7] = 9
+    main.delete_rows(5)
+    main.commit("On main")
+    assert main.merge("dev").outcome == "committed"
+    value[3], value[7] = 1, 9
+    assert_same(main["x"][...], value)
+    assert main["label"].names(list(range(6))) == ["cat", "owl", "cat", "dog", "cat", "dog"]
+    assert_same(main["image"][5], main["image"][0])
+    old = lacus.open(url, at=first, storage_options=options)
+    assert len(old) == 6 and old["label"].names(1) == "dog" and main.tag("v1", first) == first
+
+    # What only dev had goes with it; what the commits name stays.
+    ds.checkout("main")
+    ds.branches.create("gone", at="dev")
+    gone = lacus.open(url, branch="gone", storage_options=options)
+    gone.put("y", rng.random((100, 100)))
+    gone.commit("For nobody")
+    main.branches.delete("gone", force=True)
+    main.branches.delete("dev")
+    report = main.gc(dry_run=False, grace=0)
+    assert report.removed and not main.gc(grace=0).removable
+    assert main.check().healthy
+    again = lacus.open(url, storage_options=options)
+    assert_same(again["x"][...], value)
+    assert len(again) == 6 and len(lacus.open(url, at="v1", storage_options=options)) == 6
+    with pytest.raises(lacus.NotFoundError, match="gone"):
+        lacus.open(url, branch="gone", storage_options=options)
+    lacus.delete(url, storage_options=options)
+    assert not lacus.exists(url, storage_options=options)
+
+
 def test_large_values_go_in_parts(place: tuple[str, dict[str, str]], rng: np.random.Generator) -> None:
     url, options = place
     ds = lacus.create(url, storage_options=options)
@@ -75,7 +126,7 @@ def test_large_values_go_in_parts(place: tuple[str, dict[str, str]], rng: np.ran
     assert_same(ds["x"][17, 1000:2000], value[17, 1000:2000])
 
 
-def test_processes_write_to_s3_at_once(place: tuple[str, dict[str, str]]) -> None:
+def test_processes_write_at_once(place: tuple[str, dict[str, str]]) -> None:
     url, options = place
     ds = lacus.create(url, storage_options=options)
     barrier = PROCESSES.Barrier(4)
@@ -225,8 +276,6 @@ def test_a_server_that_ignores_conditions_is_refused() -> None:
 
 def test_a_server_that_refuses() -> None:
     with FakeS3(answers="refused") as server:
-        start = time.monotonic()
         for call in (lacus.create, lacus.open, lacus.exists, lacus.delete):
             with pytest.raises(lacus.UnavailableError):
                 call("s3://bucket/x", storage_options=server.storage_options)
-        assert time.monotonic() - start < 20

@@ -40,7 +40,7 @@ def test_a_merge_is_reverted_along_a_parent(ds: lacus.Dataset) -> None:
     for bad in (0, 3, -1, True, 1.0, "1", 1 << 70):
         with pytest.raises(lacus.InvalidError, match="mainline"):
             ds.revert("main", mainline=bad)  # type: ignore[arg-type]
-    with pytest.raises(lacus.InvalidError, match="no merge"):
+    with pytest.raises(lacus.InvalidError, match="is not a merge"):
         ds.revert("main~1", mainline=1)
     assert ds["x"][:].tolist() == [1, 0, 0, 0, 0, 0, 0, 9]
     undone = ds.revert("main", mainline=1)

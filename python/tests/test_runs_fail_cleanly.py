@@ -181,13 +181,11 @@ def test_an_interrupt_leaves_nothing(full: lacus.Dataset, spill: Path) -> None:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    began = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
             lacus.run(program, data=full, memory=SMALL, spill=spill)
     finally:
         signal.signal(signal.SIGINT, handler)
-    assert time.monotonic() - began < 20
     assert full.version == before and files(full) == there and not list(spill.iterdir())
     assert lacus.run('save(load("A")[0, 0], "first")', data=full)["first"][...] == full["A"][0, 0]
 
