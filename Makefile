@@ -34,7 +34,7 @@ help: ## this list
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: tools format lint build s3 torch spark test-rust stubs test-python ## all that CI runs: format, lints, Rust and Python tests
+test: tools format lint build servers torch spark test-rust stubs test-python ## all that CI runs: format, lints, Rust and Python tests
 
 .PHONY: tools
 tools:
@@ -46,8 +46,13 @@ format: ## is the code formatted? (cargo fmt changes it)
 	cargo fmt --all --check
 
 .PHONY: lint
-lint: ## clippy on all targets, a warning is an error
+lint: lint-python ## clippy on all targets, ruff and mypy on the package: a warning is an error
 	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
+
+.PHONY: lint-python
+lint-python: .venv/.made
+	$(VENV)/ruff check --no-cache --config python/pyproject.toml python/lacus
+	MYPY_CACHE_DIR=.cache/mypy $(VENV)/python -m mypy --config-file python/pyproject.toml python/lacus
 
 # Plain cargo and a copy instead of `maturin develop`: maturin sets variables that pyo3 is rebuilt for, and
 # selects one package, so that cargo's own builds and maturin's would keep rebuilding each other's.
@@ -68,15 +73,20 @@ package: .venv/.made
 	$(copy_native)
 
 .PHONY: test-rust
-test-rust: s3 ## Rust tests and doctests, an S3 server beside them
-	scripts/with-s3 cargo test $(WORKSPACE) --no-fail-fast $(CARGO_TEST_ARGS)
+test-rust: servers ## Rust tests and doctests, servers of object stores beside them
+	scripts/with-s3 scripts/with-gcs scripts/with-azure cargo test $(WORKSPACE) --no-fail-fast $(CARGO_TEST_ARGS)
+
+.PHONY: slt
+slt: ## DataFusion's own logic tests, with every table in a dataset of ours: fetched, once, and run
+	@scripts/setup-slt
+	scripts/with-slt cargo test $(WORKSPACE) --test slt $(CARGO_TEST_ARGS)
 
 .PHONY: test-damage
 test-damage: ## every byte of a small dataset flipped, one at a time (long: not timed yet)
 	LACUS_TEST_DAMAGE=all cargo test $(WORKSPACE) --test it -- damage_is_never_data --nocapture
 
 .PHONY: test-python
-test-python: build s3 ## Python tests
+test-python: build servers ## Python tests
 	scripts/run-pytest $(PYTEST_ARGS)
 
 .PHONY: stubs
@@ -88,11 +98,32 @@ stubs: build ## do the type stubs agree with the native module?
 s3: .venv/.made ## the S3 server of the tests: builds MinIO, once
 	@scripts/setup-s3
 
-# ---------------------------------------------------------------- demo and benchmarks
+.PHONY: gcs
+gcs: .venv/.made ## the server of Google's protocol: builds fake-gcs-server, once
+	@scripts/setup-gcs
+
+.PHONY: azure
+azure: ## the server of Azure's protocol: installs Azurite, once
+	@scripts/setup-azure
+
+.PHONY: servers
+servers: s3 gcs azure
+
+# ---------------------------------------------------------------- documentation, demo and benchmarks
+
+.PHONY: docs
+docs: tools package ## docs/cli-reference.md, from the help of the command, and docs/functions.md, from the functions
+	LACUS_TEST_CLI="$(abspath $(TARGET_DIR))/debug/lacus" $(VENV)/python scripts/cli-reference
+	$(VENV)/python -c "import pathlib, lacus._native as n; pathlib.Path('docs/functions.md').write_text(n.functions_page())"
 
 .PHONY: demo
 demo: tools package ## the guided tour
 	$(VENV)/python examples/demo.py
+
+.PHONY: release
+release: tools ## the `lacus` command for others, in target/shipped: small, its line tables beside it
+	cargo build $(WORKSPACE) --profile shipped
+	scripts/split-debug $(TARGET_DIR)/shipped/lacus
 
 .PHONY: wheel
 wheel: tools .venv/.made ## a release wheel in .cache/wheels
@@ -129,11 +160,11 @@ spark: .venv/.made
 	@scripts/setup-spark
 
 .PHONY: clean
-clean: ## removes what was built; MinIO and Spark stay in .cache
+clean: ## removes what was built; servers and Spark stay in .cache
 	cargo clean --quiet
-	rm -rf .venv .venv-bench .cache/wheels .cache/s3.env $(NATIVE) python/.pytest_cache
+	rm -rf .venv .venv-bench .cache/wheels .cache/*.env $(NATIVE) python/.pytest_cache
 	find python bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: clean-all
-clean-all: clean ## and MinIO and Spark too
+clean-all: clean ## and servers and Spark too
 	rm -rf .cache

@@ -3,6 +3,7 @@
 Run it with `make demo`. Every line of output is what really happened.
 """
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -171,6 +172,43 @@ def main():
         command("log", home / "samples", "--graph", "--oneline")
         command("branch", home / "samples")
         command("check", home / "samples")
+
+        title("Views: rows and columns of one state, as a value")
+        train, test = samples.view().split([0.8, 0.2], seed=7)
+        print(f"  {len(train)} rows to train on, {len(test)} to test with; nothing was read")
+        bright = train.where(train["brightness"] > 120)
+        print(f"  {len(bright)} of them are bright: {bright.select(['label', 'caption'])[0]}")
+        train.save("train", "the first split")
+        print(f"  saved: {samples.views.info('train').rows} rows; pickled: {len(pickle.dumps(samples[10:60]))} bytes for 50 rows that follow each other")
+        table = test.to_arrow(["caption", "brightness"], filter=[("brightness", ">", 100.0)])
+        print(f"  as Arrow, brighter than 100: {table.num_rows} rows, {table.schema.names}")
+        command("views", home / "samples")
+        command("head", home / "samples", "--view", "train", "-n", "2", "--columns", "label,caption")
+
+        title("Questions in SQL")
+        query = "SELECT label, brightness, image[:8, :8] AS corner WHERE label = 'dog' AND width(image) > 100 ORDER BY brightness DESC LIMIT 3"
+        dogs = timed("the brightest wide dogs, as a view", lambda: samples.query(query))
+        print(f"  rows {dogs.positions}, corners {dogs['corner'].shape}, {dogs[0]['brightness']:.1f} is the brightest")
+        groups = "SELECT label, count(*) AS n, avg(mean(image)) AS light WHERE label IS NOT NULL GROUP BY label ORDER BY n DESC, label"
+        print("  " + repr(timed("groups, as a table", lambda: samples.query(groups))).replace("\n", "\n  "))
+        some = samples.filter("shape(boxes, 0) = :count AND caption LIKE '%7'", {"count": 2})
+        print(f"  two boxes, and a caption that ends with 7: {some['caption']}")
+        drawn = samples.query("SELECT * WHERE label IS NOT NULL SAMPLE BY max_weight(label = 'dog': 9, True: 1) LIMIT 8 SEED 1")
+        print(f"  eight rows, dogs nine times as likely: {drawn['label'].tolist()}")
+        sequences = samples.query("SELECT label, caption WHERE label IS NOT NULL GROUP BY label ORDER BY label")
+        print(f"  rows stacked by class: {[(label, len(captions)) for label, captions in zip(sequences['label'], sequences['caption'])]}")
+
+        @lacus.udf(returns="float32")
+        def contrast(images):
+            return [float(image.max()) - float(image.min()) for image in images]
+
+        strong = samples.query("SELECT label, contrast(image) AS c WHERE width(image) > 100 ORDER BY contrast(image) DESC LIMIT 2")
+        print(f"  a function of your own: rows {strong.positions} have the strongest contrast, {strong['c'].tolist()}")
+        try:
+            samples.query("SELECT lable")
+        except lacus.InvalidError as error:
+            print("  " + str(error).replace("\n", "\n  "))
+        command("query", home / "samples", "SELECT label, caption, boxes, image WHERE shape(boxes, 0) > 0 LIMIT 3")
 
         title("Computing with stored arrays")
         rng = np.random.default_rng(7)
