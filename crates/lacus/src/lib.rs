@@ -31,7 +31,7 @@
 //! ```
 //!
 //! The parts that it joins are here under their own names: [`tensor`], [`layout`], [`io`], [`files`], [`media`], [`sample`], [`arrow`], [`table`],
-//! [`dataset`], [`history`], [`exchange`], [`query`], [`algebra`], [`execute`]. `examples/` shows how to use them.
+//! [`dataset`], [`history`], [`exchange`], [`search`], [`query`], [`loader`], [`algebra`], [`execute`]. `examples/` shows how to use them.
 
 mod error;
 mod place;
@@ -57,10 +57,12 @@ pub use lacus_history as history;
 pub use lacus_history::{CommitId, FastForward, Record, SavedView};
 pub use lacus_io as io;
 pub use lacus_layout as layout;
+pub use lacus_loader as loader;
 pub use lacus_media as media;
 pub use lacus_query as query;
 pub use lacus_query::{Answer, CallError, Callee, Parameter, Parameters, Question, Results, Returned};
 pub use lacus_sample as sample;
+pub use lacus_search as search;
 pub use lacus_table as table;
 pub use lacus_table::{Put, Read, Table, WriteOptions};
 pub use lacus_tensor as tensor;

@@ -1,0 +1,7 @@
+//! What comes next in training? The order of an epoch, and batches made ahead of time.
+//!
+//! ```text
+//! View ─order→ places ─rank's part→ mine ─window of bytes→ reads in flight ─decode, transform→ straight into a batch
+//! ```
+
+mod transform;

@@ -1,0 +1,1 @@
+//! Transforms of pictures and sound, fused with decoding; a function of (seed, epoch, sample) alone.

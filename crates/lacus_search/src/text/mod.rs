@@ -1,0 +1,1 @@
+//! Search by text: BM25 over tantivy's segments.

@@ -1,0 +1,1 @@
+//! Search by vector: exact top-k, and inverted lists (IVF).
