@@ -358,7 +358,7 @@ impl View {
             return Err(DatasetError::refused("sort_by", why));
         }
         let places: Vec<u64> = (0..self.len()).collect();
-        let keys = keys(self.read(name, &places, &[]).await?);
+        let keys = keys(&column, self.read(name, &places, &[]).await?);
         let mut order = places;
         let key = |place: &u64| &keys[*place as usize];
         order.sort_by(|a, b| {
@@ -440,14 +440,18 @@ impl Key {
     }
 }
 
-fn keys(batch: Batch) -> Vec<Key> {
+fn keys(column: &Column, batch: Batch) -> Vec<Key> {
     match batch {
         Batch::Stacked(tensor) => numbers(&tensor),
         Batch::Values(values) => values
             .into_iter()
             .map(|value| match value {
                 Some(Value::Tensor(tensor)) => numbers(&tensor).pop().unwrap_or(Key::Missing),
-                Some(Value::Text(text)) => Key::Text(text),
+                Some(Value::Text(text)) => match column.logical() {
+                    // A decimal of many digits.
+                    Some(logical) => logical.unscaled(&text).map_or(Key::Missing, Key::Int),
+                    None => Key::Text(text),
+                },
                 Some(Value::Json(json)) => Key::Text(json.to_string()),
                 _ => Key::Missing,
             })

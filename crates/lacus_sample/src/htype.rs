@@ -60,11 +60,21 @@ pub enum Base {
     Dicom,
     /// Bytes of any meaning.
     Bytes,
+    /// A day.
+    Date,
+    /// A moment.
+    Timestamp,
+    /// A time of day.
+    Time,
+    /// A time span.
+    Duration,
+    /// A decimal number.
+    Decimal,
 }
 
 impl Base {
     /// Every type, in the order of the table on the crate's page.
-    pub const ALL: [Base; 21] = [
+    pub const ALL: [Base; 26] = [
         Base::Generic,
         Base::Image,
         Base::ImageGray,
@@ -86,6 +96,11 @@ impl Base {
         Base::Embedding,
         Base::Dicom,
         Base::Bytes,
+        Base::Date,
+        Base::Timestamp,
+        Base::Time,
+        Base::Duration,
+        Base::Decimal,
     ];
 
     /// Its name.
@@ -112,6 +127,11 @@ impl Base {
             Base::Embedding => "embedding",
             Base::Dicom => "dicom",
             Base::Bytes => "bytes",
+            Base::Date => "date",
+            Base::Timestamp => "timestamp",
+            Base::Time => "time",
+            Base::Duration => "duration",
+            Base::Decimal => "decimal",
         }
     }
 }
