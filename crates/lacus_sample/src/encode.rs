@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use lacus_error::close_to;
 use lacus_layout::{values_to_floats, values_to_ints, values_to_reals};
 use lacus_media::{Family, Limits};
 use lacus_tensor::{DType, Shape, TensorRef};
@@ -21,7 +22,6 @@ use crate::htype::Base;
 use crate::literal;
 use crate::logical::Logical;
 use crate::media::{self, Encoded};
-use crate::names::close_to;
 use crate::options::brief;
 use crate::pack::{LARGEST_PIECE_BYTES, Piece, Policy, pack_tile, pack_whole};
 use crate::polygon::encode_polygons;

@@ -12,8 +12,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lacus_error::close_to;
+
 use crate::error::SampleError;
-use crate::names::close_to;
 
 /// What one sample (or one element of a sequence) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

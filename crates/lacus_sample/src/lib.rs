@@ -84,7 +84,6 @@
 //! ends in a value or in an error.
 
 mod error;
-mod names;
 
 mod htype;
 

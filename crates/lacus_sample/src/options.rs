@@ -16,13 +16,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use lacus_error::close_to;
 use serde_json::{Map, Value, json};
 
 use crate::error::SampleError;
 use crate::decimal::MOST_DIGITS;
 use crate::htype::Base;
 use crate::logical::{Logical, Unit};
-use crate::names::close_to;
 use crate::rules::rules;
 
 /// Which numbers a box consists of.

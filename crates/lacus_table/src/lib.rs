@@ -46,7 +46,7 @@ pub use lacus_layout::{Coords, Value, Wish};
 pub use lacus_tensor::ErrorKind;
 pub use log::history::HistoryEntry;
 pub use log::seal::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
-pub use log::snapshot::edit_distance;
+pub use lacus_error::edit_distance;
 pub use log::zone::Zone;
 pub use read::array_read::{Amount, ArrayRead, FetchedArray};
 pub use read::arrays::Read;

@@ -176,10 +176,6 @@ impl Table {
             }
             other => other,
         };
-        // A file system has many ways to say that there is nothing below a file.
-        if let Some(found) = store.absence() {
-            return Err(TableError::NotADataset { url: store.text().to_owned(), found });
-        }
         let version = match at {
             At::Tip => None,
             At::Version(version) => Some(version),
@@ -233,9 +229,6 @@ impl Table {
     /// Whether there is a table.
     #[boxed]
     pub async fn exists(store: &Store) -> Result<bool, TableError> {
-        if store.absence().is_some() {
-            return Ok(false);
-        }
         is_table(store).await
     }
 
