@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, PrimitiveArray};
-use arrow::datatypes::{
-    DataType, Decimal128Type, DecimalType, Int32Type, Int64Type, TimeUnit,
-};
+use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Int32Type, Int64Type, TimeUnit};
 use lacus_sample::{ColumnSpec, Logical, Unit};
 use lacus_tensor::DType;
 use serde_json::json;
@@ -21,7 +19,9 @@ pub(crate) fn type_of(logical: &Logical) -> DataType {
     match logical {
         Logical::Date => DataType::Date32,
         Logical::Timestamp { unit, timezone } => DataType::Timestamp(arrow_unit(*unit), timezone.clone()),
-        Logical::Time { unit: unit @ (Unit::Second | Unit::Millisecond) } => DataType::Time32(arrow_unit(*unit)),
+        Logical::Time { unit: unit @ (Unit::Second | Unit::Millisecond) } => {
+            DataType::Time32(arrow_unit(*unit))
+        }
         Logical::Time { unit } => DataType::Time64(arrow_unit(*unit)),
         Logical::Duration { unit } => DataType::Duration(arrow_unit(*unit)),
         Logical::Decimal { precision, scale } => DataType::Decimal128(*precision, *scale as i8),
@@ -94,7 +94,9 @@ pub(crate) fn is_sequence_of_counts(htype: &str) -> bool {
 pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
     Some(match data_type {
         DataType::Date32 => DType::I32,
-        DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => DType::I64,
+        DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
+            DType::I64
+        }
         DataType::Decimal128(..) => DType::I64,
         _ => return None,
     })
@@ -104,7 +106,8 @@ pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
 pub(crate) fn of_numbers(data_type: &DataType, numbers: &ArrayRef) -> Result<ArrayRef, String> {
     match data_type {
         DataType::Decimal128(precision, scale) => {
-            let unscaled = numbers.as_primitive_opt::<Int64Type>().ok_or("they are no integers of 64 bits")?;
+            let unscaled =
+                numbers.as_primitive_opt::<Int64Type>().ok_or("they are no integers of 64 bits")?;
             // Whoever wrote them was asked, but stored numbers are never trusted.
             let most = 10i128.pow(u32::from(*precision));
             let is_beyond = |value: i64| i128::from(value).abs() >= most;

@@ -66,12 +66,14 @@ impl Plain {
         let htype = column.htype();
         if let Some(logical) = column.logical() {
             let data_type = type_of(logical);
-            return Ok(match (dialect == Dialect::Parquet || logical::delta_has(&data_type), htype.sequence) {
-                (true, false) => Plain::Logical(data_type),
-                (true, true) => Plain::Logical(list_of(data_type)),
-                (false, false) => Plain::Text,
-                (false, true) => Plain::Texts,
-            });
+            return Ok(
+                match (dialect == Dialect::Parquet || logical::delta_has(&data_type), htype.sequence) {
+                    (true, false) => Plain::Logical(data_type),
+                    (true, true) => Plain::Logical(list_of(data_type)),
+                    (false, false) => Plain::Text,
+                    (false, true) => Plain::Texts,
+                },
+            );
         }
         if let Some(data_type) = came_as(metadata)
             && logical::fits(column, &data_type, dialect)

@@ -44,13 +44,11 @@ impl Mapping {
     /// The array of some samples, one per row. Fails with which of them does not fit, and why.
     pub fn array(&self, cells: &[Cell]) -> Result<ArrayRef, Unfit> {
         if let Mapping::Logical(data_type) = self {
-            return logical::array(data_type, cells).map_err(|(row, why)| {
-                match cells.get(row) {
-                    Some(Cell::Text(_)) => {
-                        Unfit::Sample(row, format!("it came as {data_type} and is none any more: {why}"))
-                    }
-                    _ => Unfit::Sample(row, why),
+            return logical::array(data_type, cells).map_err(|(row, why)| match cells.get(row) {
+                Some(Cell::Text(_)) => {
+                    Unfit::Sample(row, format!("it came as {data_type} and is none any more: {why}"))
                 }
+                _ => Unfit::Sample(row, why),
             });
         }
         build(self, &cells.iter().collect::<Vec<_>>())

@@ -341,13 +341,17 @@ fn counted(name: &str, logical: &Logical, constant: &Constant) -> Result<Constan
         (Constant::Text(text), Logical::Decimal { .. }) => text.clone(),
         (Constant::Text(text), _) => {
             let count = logical.count(text);
-            return count.map(Constant::from).map_err(|expected| refused(format!("expected {expected}, found {text:?}")));
+            return count
+                .map(Constant::from)
+                .map_err(|expected| refused(format!("expected {expected}, found {text:?}")));
         }
     };
     match logical.scaled(&text) {
         Some(Scaled::Exactly(unscaled)) => Ok(Constant::Int(unscaled)),
         // Between two steps: whatever lies between compares with all integers alike. Beyond 2^52 a double is no such number.
-        Some(Scaled::Above(unscaled)) if unscaled.abs() < 1 << 52 => Ok(Constant::Float(unscaled as f64 + 0.5)),
+        Some(Scaled::Above(unscaled)) if unscaled.abs() < 1 << 52 => {
+            Ok(Constant::Float(unscaled as f64 + 0.5))
+        }
         _ => Err(refused(format!("it holds decimals, and {text:?} is none that they can be compared with"))),
     }
 }

@@ -89,9 +89,14 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        for (from, to, count) in
-            [("", "", 0), ("", "ab", 2), ("ab", "", 2), ("kitten", "sitting", 3), ("ab", "ba", 1), ("é", "e", 1)]
-        {
+        for (from, to, count) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("ab", "", 2),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 1),
+            ("é", "e", 1),
+        ] {
             assert_eq!(edit_distance(from, to), count, "{from} {to}");
         }
     }

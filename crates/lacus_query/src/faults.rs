@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
-use lacus_error::did_you_mean;
 use lacus_dataset::DatasetError;
+use lacus_error::did_you_mean;
 
 use crate::error::QueryError;
 use crate::language::bytes_of;

@@ -6,8 +6,8 @@ use arrow::array::{Array as _, ArrayRef, AsArray};
 use arrow::datatypes::{DataType as ArrowType, Decimal128Type, DecimalType};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Array, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    Array, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
 use lacus_tensor::TensorRef;
 

@@ -20,8 +20,8 @@ use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsable;
 use datafusion::sql::sqlparser::ast::{self, Statement};
-use lacus_error::did_you_mean;
 use lacus_dataset::View;
+use lacus_error::did_you_mean;
 use lacus_io::{Memory, Pool, boxed};
 
 use crate::calls::{is_plain, udf};

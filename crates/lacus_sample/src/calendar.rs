@@ -157,7 +157,8 @@ pub(crate) fn read_duration(text: &str) -> Option<i128> {
         let whole: i128 = rest.get(..count).filter(|digits| digits.len() <= 20)?.parse().ok()?;
         let (nanos, behind) = read_fraction(&rest[count..])?;
         let units = [('D', 86_400, false), ('H', 3600, true), ('M', 60, true), ('S', 1, true)];
-        let place = units.iter().position(|(letter, _, time)| behind.starts_with(*letter) && *time == in_time)?;
+        let place =
+            units.iter().position(|(letter, _, time)| behind.starts_with(*letter) && *time == in_time)?;
         if place < next || nanos != 0 && place < 3 {
             return None;
         }
@@ -188,7 +189,9 @@ mod tests {
         for days in (-800_000..800_000).step_by(997).chain([i64::from(i32::MAX), i64::from(i32::MIN)]) {
             assert_eq!(read_date(&date_text(days)), Some((days, "")), "{days}");
         }
-        for wrong in ["2026-02-29", "2026-13-01", "2026-00-01", "2026-1-31", "26-01-31", "12026-01-31", "", "x"] {
+        for wrong in
+            ["2026-02-29", "2026-13-01", "2026-00-01", "2026-1-31", "26-01-31", "12026-01-31", "", "x"]
+        {
             assert_eq!(read_date(wrong), None, "{wrong}");
         }
     }

@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn decimals_are_read_exactly_or_between() {
         use Scaled::{Above, Exactly};
-        let check = |text: &str, scale: u8, expected: Option<Scaled>| assert_eq!(read(text, scale), expected, "{text}");
+        let check = |text: &str, scale: u8, expected: Option<Scaled>| {
+            assert_eq!(read(text, scale), expected, "{text}")
+        };
         check("12.50", 2, Some(Exactly(1250)));
         check("12.5", 2, Some(Exactly(1250)));
         check("12.500", 2, Some(Exactly(1250)));
@@ -88,9 +90,14 @@ mod tests {
 
     #[test]
     fn texts_have_the_digits_of_the_scale() {
-        for (unscaled, scale, expected) in
-            [(1250, 2, "12.50"), (-1, 2, "-0.01"), (0, 0, "0"), (7, 0, "7"), (0, 3, "0.000"), (-1250, 1, "-125.0")]
-        {
+        for (unscaled, scale, expected) in [
+            (1250, 2, "12.50"),
+            (-1, 2, "-0.01"),
+            (0, 0, "0"),
+            (7, 0, "7"),
+            (0, 3, "0.000"),
+            (-1250, 1, "-125.0"),
+        ] {
             assert_eq!(text(unscaled, scale), expected);
             assert_eq!(read(expected, scale), Some(Scaled::Exactly(unscaled)));
         }

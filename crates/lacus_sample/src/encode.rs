@@ -131,9 +131,7 @@ pub fn encode_scalars(column: &Column, rows: &TensorRef<'_>) -> Vec<Result<Store
                 let text = wide_decimal(column, logical, Sample::Tensor(element.view()?))?;
                 Ok(Stored::Text(Cow::Owned(text)))
             }
-            (Form::Int | Form::Float | Form::Real, _) => {
-                encode_scalar(form, &fit(column, element, literal)?)
-            }
+            (Form::Int | Form::Float | Form::Real, _) => encode_scalar(form, &fit(column, element, literal)?),
             (Form::Text | Form::Blob, _) => Err(column.misfit(column.expected(), "a number")),
         }
     };

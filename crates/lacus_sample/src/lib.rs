@@ -127,12 +127,12 @@ mod decode;
 
 pub use column::{Column, ColumnSpec, Compression, Form};
 pub use column_header::ColumnHeader;
+pub use decimal::Scaled;
 pub use decode::{
     Scalars, TileRef, Value, decode_blob, decode_blob_into, decode_scalar, decode_scalar_memory,
     decode_scalars, decode_text, is_tiled, sample_dtype, sequence_elements, tiles_wanted,
 };
 pub use encode::{check_linked, encode, encode_scalars};
-pub use decimal::Scaled;
 pub use error::SampleError;
 pub use htype::{Base, HType};
 pub use joined_classes::{joined_class_names, moved_classes};

@@ -129,7 +129,9 @@ impl Logical {
                 Some((days, "")) => Some(days),
                 // Midnight of a day is that day.
                 Some((days, rest)) => moment(days, rest)
-                    .filter(|(count, offset)| offset.is_none() && *count == i128::from(days) * 86_400_000_000_000)
+                    .filter(|(count, offset)| {
+                        offset.is_none() && *count == i128::from(days) * 86_400_000_000_000
+                    })
                     .map(|_| days),
                 None => None,
             }
@@ -139,7 +141,10 @@ impl Logical {
                 let (nanos, offset) = moment(days, rest).ok_or_else(|| self.expected())?;
                 match (offset, timezone) {
                     (None, Some(_)) => {
-                        return Err(format!("{}: the column has a time zone, so the offset from UTC is needed", self.expected()));
+                        return Err(format!(
+                            "{}: the column has a time zone, so the offset from UTC is needed",
+                            self.expected()
+                        ));
                     }
                     (Some(_), None) => {
                         return Err(format!("{}: the column has no time zone", self.expected()));

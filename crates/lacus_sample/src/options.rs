@@ -19,8 +19,8 @@ use std::sync::Arc;
 use lacus_error::close_to;
 use serde_json::{Map, Value, json};
 
-use crate::error::SampleError;
 use crate::decimal::MOST_DIGITS;
+use crate::error::SampleError;
 use crate::htype::Base;
 use crate::logical::{Logical, Unit};
 use crate::rules::rules;

@@ -398,7 +398,10 @@ async fn what_cannot_be_compared_is_an_error() {
 async fn dates_and_decimals_are_ruled_out_by_zones() {
     let place = Place::new();
     let mut dataset = place.create().await;
-    let cents = ColumnSpec { options: json!({"precision": 9, "scale": 2}).as_object().cloned().unwrap(), ..spec("decimal") };
+    let cents = ColumnSpec {
+        options: json!({"precision": 9, "scale": 2}).as_object().cloned().unwrap(),
+        ..spec("decimal")
+    };
     dataset.add_column("day", &spec("date"), None, None, &options()).await.unwrap();
     dataset.add_column("price", &cents, None, None, &options()).await.unwrap();
     for year in [1995, 1996, 1997, 1998] {

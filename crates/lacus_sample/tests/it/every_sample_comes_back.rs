@@ -328,7 +328,10 @@ fn dates_times_and_decimals() {
     let tenth = tensor(DType::F32, &[], &[0.1f32]);
     check(&price, Sample::Tensor(tenth.as_ref()), Stored::Int(10));
     let found = lacus_sample::encode_scalars(&price, &tensor(DType::I16, &[2], &[5i16, -7]).as_ref());
-    assert_eq!(found.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [Stored::Int(500), Stored::Int(-700)]);
+    assert_eq!(
+        found.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
+        [Stored::Int(500), Stored::Int(-700)]
+    );
     let wide = with_options("decimal", json!({"precision": 38, "scale": 2}));
     assert_eq!((wide.form(), wide.dtype()), (Form::Text, None));
     check(&wide, text("12345678901234567890.5"), Stored::Text("12345678901234567890.50".into()));

@@ -80,12 +80,7 @@ fn the_fields_are_these() {
     check(spec("text"), "string", &[], r#"{"compression":"auto"}"#);
     check(spec("date"), "int32", &[], r#"{"compression":"auto"}"#);
     check(spec("timestamp"), "int64", &[], r#"{"compression":"auto","options":{"unit":"us"}}"#);
-    check(
-        spec("decimal"),
-        "int64",
-        &[],
-        r#"{"compression":"auto","options":{"precision":18,"scale":3}}"#,
-    );
+    check(spec("decimal"), "int64", &[], r#"{"compression":"auto","options":{"precision":18,"scale":3}}"#);
     check(
         ColumnSpec { options: map(json!({"precision": 19})), ..spec("decimal") },
         "string",

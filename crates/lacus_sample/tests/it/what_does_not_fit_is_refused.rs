@@ -580,13 +580,18 @@ fn dates_times_and_decimals() {
     assert!(found[0].is_ok());
     assert_eq!(found[1].as_ref().unwrap_err().to_string(), time);
     let price = with_options("decimal", json!({"precision": 4, "scale": 2}));
-    let expected = "decimal: expected a decimal number of at most 4 digits, 2 of them behind the point, found ";
+    let expected =
+        "decimal: expected a decimal number of at most 4 digits, 2 of them behind the point, found ";
     bad(&price, text("100.00"), &format!("{expected}\"100.00\""));
     bad(&price, text("1.005"), &format!("{expected}\"1.005\""));
     bad(&price, Sample::Json(json!(1.005)), &format!("{expected}1.005"));
     bad(&price, Sample::Json(json!(true)), &format!("{expected}true or false"));
     let wide = with_options("decimal", json!({"precision": 20, "scale": 0}));
-    bad(&wide, text("x"), "decimal: expected a decimal number of at most 20 digits, 0 of them behind the point, found \"x\"");
+    bad(
+        &wide,
+        text("x"),
+        "decimal: expected a decimal number of at most 20 digits, 0 of them behind the point, found \"x\"",
+    );
     let spec = ColumnSpec { dtype: Some(DType::I64), options: wide.options().clone(), ..spec("decimal") };
     let error = Column::new(&spec).unwrap_err().to_string();
     assert_eq!(error, "dtype: a decimal of more than 18 digits is kept as text and has none");
