@@ -35,6 +35,7 @@ use crate::table::transaction::Transaction;
 use crate::write::commit::{Committer, Staged, follow, scan_untagged};
 use crate::write::row_ids::RowIds;
 use crate::write::stage::WriteOptions;
+use crate::write::sync::sync;
 use crate::write::write_set::WriteSet;
 
 /// Which version to open.
@@ -519,9 +520,7 @@ impl Table {
     /// was done last.
     #[boxed]
     pub async fn sync(&self) -> Result<(), TableError> {
-        let committer =
-            Committer { store: &self.store, world: &self.world, cache: &self.cache, rows: &self.rows };
-        committer.sync(&self.snapshot).await
+        sync(&self.store, &self.snapshot).await
     }
 
     pub(crate) fn parts(&self) -> (&Store, &World, &Arc<Cache>, &Snapshot) {
