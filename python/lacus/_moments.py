@@ -18,8 +18,10 @@ import numpy as np
 from ._arrays import NDArray
 from .errors import InvalidError
 
-__all__ = ["counts", "dressed", "dtype_of", "singles", "text_of"]
+__all__ = ["SCALARS", "counts", "dressed", "dtype_of", "singles", "text_of"]
 
+#: Python's own.
+SCALARS = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)
 #: Counts of a second, for the units that are parts of it.
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: Seconds of the units that are longer.

@@ -270,7 +270,7 @@ class Column:
         )
 
     def _spread(self, value: Any, count: int) -> Iterable[Any]:
-        if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict)):
+        if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict, *_moments.SCALARS)):
             return [value] * count
         if isinstance(value, (bytearray, Sample, Link)) or getattr(value, "ndim", None) == 0:
             return [value] * count
