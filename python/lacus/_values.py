@@ -68,7 +68,7 @@ def columnar(samples: Any) -> Any:
     if hasattr(samples, "null_count") and samples.null_count() > 0:
         return samples
     array = samples.to_numpy()
-    return array if isinstance(array, np.ndarray) and array.dtype.kind in "biufc" else samples
+    return array if isinstance(array, np.ndarray) and array.dtype.kind in "biufcmM" else samples
 
 
 def as_sparse(value: Any, what: str) -> SparseTensor | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _dtypes
+from . import _dtypes, _moments
 from ._arrays import NDArray
 from ._display import size_text
 from ._guard import guard
@@ -74,9 +74,13 @@ class Column:
         dtype.
 
         Each picture or DICOM file has the dtype of its file, unless the column declares one. For pictures, this is the dtype of
-        those given as arrays.
+        those given as arrays. Dates are ``datetime64[D]``, timestamps ``datetime64[us]`` and so on, durations ``timedelta64[us]``; times
+        of day and decimals, which numpy lacks, are Python objects.
         """
-        name = self._info.dtype
+        info = self._info
+        name = info.dtype
+        if name is not None and info.is_scalar and (moments := _moments.dtype_of(info.htype, json.loads(info.options))) is not None:
+            return moments
         return None if name is None else _dtypes.numpy_dtype(name, self._what)
 
     @property
@@ -150,7 +154,13 @@ class Column:
         return self._one(found) if is_one else self._many(found, part)
 
     def _one(self, found: Any) -> Any:
-        return self._dressed(found)[0] if isinstance(found, np.ndarray) else self._dressed(found[0])
+        return self._singles(self._dressed(found))[0] if isinstance(found, np.ndarray) else self._dressed(found[0])
+
+    def _singles(self, found: Any) -> Any:
+        """Samples one by one: dates and times of an array as Python's own."""
+        if isinstance(found, np.ndarray) and found.dtype.kind in "mM":
+            return list(_moments.singles(found, json.loads(self._info.options).get("timezone")))
+        return found
 
     def _many(self, found: Any, part: Any) -> Any:
         if isinstance(found, np.ndarray):
@@ -218,7 +228,8 @@ class Column:
         for start in range(0, count, ROWS_AT_ONCE):
             # The loop may write, which moves the handle and may renumber rows.
             dataset = dataset._at(state)
-            yield from dataset._column(self._name)[start : start + ROWS_AT_ONCE]
+            column = dataset._column(self._name)
+            yield from column._singles(column[start : start + ROWS_AT_ONCE])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         found = self[:]
@@ -259,7 +270,7 @@ class Column:
         )
 
     def _spread(self, value: Any, count: int) -> Iterable[Any]:
-        if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict)):
+        if value is None or isinstance(value, (str, bytes, int, float, np.generic, dict, *_moments.SCALARS)):
             return [value] * count
         if isinstance(value, (bytearray, Sample, Link)) or getattr(value, "ndim", None) == 0:
             return [value] * count

@@ -465,14 +465,15 @@ class Dataset(Historic):
             htype: what its samples are: ``"generic"``, ``"image"``, ``"image.gray"``, ``"video"``, ``"audio"``,
                 ``"class_label"``, ``"text"``, ``"json"``, ``"list"``, ``"tag"``, ``"bbox"``, ``"bbox.3d"``, ``"binary_mask"``,
                 ``"segment_mask"``, ``"instance_label"``, ``"keypoints"``, ``"polygon"``, ``"point"``, ``"embedding"``,
-                ``"dicom"``, and ``"sequence[...]"`` and ``"link[...]"`` of these.
+                ``"dicom"``, ``"bytes"``, ``"date"``, ``"timestamp"``, ``"time"``, ``"duration"``, ``"decimal"``, and ``"sequence[...]"``
+                and ``"link[...]"`` of these.
             dtype: the type of the elements. By default that of the column type, or of the first sample.
             shape: the shape of all samples, with None for sizes that differ: ``()`` for numbers, ``(768,)``, ``(None, 4)``.
             compression: ``"auto"``, ``None``, ``"zstd"``, ``"zstd:<level>"``, or a media format such as ``"jpeg"``.
             default: the sample for existing rows.
             metadata: a dict to store with the column as JSON.
             durable: returns only when it is safe against power loss.
-            type_options: options of the type, such as ``class_names=["cat", "dog"]``.
+            type_options: options of the type, such as ``class_names=["cat", "dog"]``, ``unit="ns"`` or ``precision=12, scale=2``.
 
         Raises:
             ConflictError: there is a tensor of this name.

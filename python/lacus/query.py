@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,6 +12,7 @@ import numpy as np
 from . import _native
 from ._arrays import bits
 from ._guard import guarded
+from ._moments import text_of
 from ._native import Dataset as NativeDataset
 from .errors import InvalidError
 from .table import Table
@@ -159,6 +162,13 @@ def _parameter(value: Any, what: str) -> Any:
     """A value as the native module takes it: Python's own, a list of texts, or an array's bits with the name of its dtype."""
     if value is None or isinstance(value, (bool, int, str)) or type(value) is float:
         return str(value) if isinstance(value, str) else value
+    if isinstance(value, decimal.Decimal):
+        if not value.is_finite():
+            raise InvalidError(f"{what}: {value} is no number")
+        return value
+    if isinstance(value, (datetime.date, datetime.time, np.datetime64)):
+        # SQL reads the text of a date where a date belongs.
+        return text_of(value, False)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, str) for item in value):

@@ -28,7 +28,8 @@ def _read(
         some = positions[start : start + ROWS_AT_ONCE]
         # Whoever takes the rows may write, which moves the handle and may renumber rows.
         dataset = dataset._at(state)
-        columns = [dataset._column(name)[some] for name in names]
+        found = [dataset._column(name) for name in names]
+        columns = [column._singles(column[some]) for column in found]
         for values in zip(*columns, strict=True) if columns else (() for _ in some):
             yield dict(zip(names, values, strict=True))
 

@@ -150,7 +150,7 @@ def _like(source: Dataset, name: str) -> dict[str, Any]:
     like = {"htype": htype, "shape": column.sample_shape, "compression": column.compression, **column.options}
     # A dtype that is given is declared, and files with another one would be refused.
     is_open = column.dtype is None or column._info.files_keep_dtype
-    return like if is_open else {**like, "dtype": column.dtype}
+    return like if is_open else {**like, "dtype": column._info.dtype}
 
 
 def _call(fn: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]]) -> list[tuple[bool, Any]]:

@@ -211,6 +211,10 @@ class View:
         found = self._native.read_samples(name, places, None)
         return Column(self._source, name)._many(found, None)
 
+    def _each(self, name: str, places: _Places) -> Any:
+        """Samples of a stored column one by one."""
+        return Column(self._source, name)._singles(self._read(name, places))
+
     def _compute(self, names: Sequence[str], places: _Places) -> dict[str, Any]:
         """Columns that are computed, by name."""
         if not names:
@@ -224,7 +228,7 @@ class View:
             some = places[start : start + ROWS_AT_ONCE]
             is_computed = self._native.computed()
             computed = self._compute([name for name in names if name in is_computed], some)
-            columns = [computed[name] if name in computed else self._read(name, some) for name in names]
+            columns = [computed[name] if name in computed else self._each(name, some) for name in names]
             for values in zip(*columns, strict=True) if columns else (() for _ in some):
                 yield dict(zip(names, values, strict=True))
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, ListBuilder, StringBuilder};
+use arrow::array::{ArrayRef, BinaryArray, Decimal128Array, ListBuilder, StringBuilder};
 use arrow::datatypes::Field;
 use lacus::history::CommitId;
 use lacus::io::World;
@@ -130,6 +130,11 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return arrow(Arc::new(BinaryArray::from_iter_values([bytes.as_bytes()])));
     }
+    if let Some((unscaled, scale)) = decimal(value)? {
+        let wrong = |error: arrow::error::ArrowError| invalid(py, format!("params: {error}"));
+        let made = Decimal128Array::from_iter_values([unscaled]).with_precision_and_scale(38, scale);
+        return arrow(Arc::new(made.map_err(wrong)?));
+    }
     if let Ok(texts) = value.cast::<PyList>() {
         let mut builder = ListBuilder::new(StringBuilder::new());
         for text in texts.iter() {
@@ -141,6 +146,23 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     let (array, name): (Bound<'_, PyUntypedArray>, String) = value.cast::<PyTuple>()?.extract()?;
     let tensor = tensor_ref(&array, dtype(py, &name)?)?;
     Parameter::tensor(&tensor).map_err(wrong)
+}
+
+/// The digits of Python's decimal as an integer, and how many of them stand behind the point; `None` for other values.
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Option<(i128, i8)>> {
+    let py = value.py();
+    if !value.is_instance(&py.import("decimal")?.getattr("Decimal")?)? {
+        return Ok(None);
+    }
+    let text: String = value.call_method1("__format__", ("f",))?.extract()?;
+    let digits = text.replace('.', "");
+    let scale = text.split_once('.').map_or(0, |(_, part)| part.len());
+    match (digits.parse::<i128>(), i8::try_from(scale)) {
+        (Ok(unscaled), Ok(scale)) if scale <= 38 && unscaled.unsigned_abs() < 10u128.pow(38) => {
+            Ok(Some((unscaled, scale)))
+        }
+        _ => Err(invalid(py, format!("params: {text} has more than 38 digits"))),
+    }
 }
 
 fn read_sources((default, states, others, options): &SourceArguments<'_>) -> Asked {

@@ -16,7 +16,7 @@ use crate::array::into_array;
 use crate::convert::{dtype, json, on_error, tuple};
 use crate::errors::{invalid, raise_dataset, raise_dataset_with};
 use crate::handle::Handle;
-use crate::samples::{Held, HeldRows, Wanted, python};
+use crate::samples::{Held, HeldRows, Wanted, dressed, python};
 use crate::selection::indices;
 
 /// What is known of a column without reading it.
@@ -104,17 +104,22 @@ pub(crate) fn parts(key: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<lacus::tenso
 }
 
 /// Samples: one array when all have the shape that their column declares, else a list.
-pub(crate) fn samples<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyAny>> {
-    match batch {
-        Batch::Stacked(tensor) => into_array(py, tensor),
+pub(crate) fn samples<'py>(
+    py: Python<'py>,
+    column: &SampleColumn,
+    batch: Batch,
+) -> PyResult<Bound<'py, PyAny>> {
+    let values = match batch {
+        Batch::Stacked(tensor) => into_array(py, tensor)?,
         Batch::Values(values) => {
             let items = values.into_iter().map(|value| match value {
                 Some(value) => python(py, value),
                 None => Ok(py.None().into_bound(py)),
             });
-            Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-    }
+    };
+    dressed(values, column)
 }
 
 /// The rows and columns of an open dataset.
@@ -177,7 +182,11 @@ impl Rows {
         let dtype = dtype_name.map(|name| dtype(py, &name)).transpose()?;
         let spec = ColumnSpec { htype, dtype, shape, compression, options };
         let metadata = metadata.map(|text| json(py, text)).transpose()?;
-        let wanted = Wanted { several: is_sequence, dtype: spec.dtype };
+        let wanted = match SampleColumn::new(&spec) {
+            Ok(column) => Wanted { dtype: spec.dtype, ..Wanted::by(&column) },
+            // What is wrong with it is said when it is made.
+            Err(_) => Wanted { several: is_sequence, dtype: spec.dtype, logical: false, zoned: false },
+        };
         let held = Held::new(default, wanted)
             .map_err(|error| prefixed(py, format!("column {name:?}: default: "), error))?;
         let sample = match &held {
@@ -360,10 +369,10 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyAny>> {
         let indices = parts(key)?;
         let short = positions.len() < SHORT_ROWS;
-        let batch = self
-            .handle
-            .read_rows(py, short, async |dataset: &Dataset| dataset.read(name, &positions, &indices).await)?;
-        samples(py, batch)
+        let (column, batch) = self.handle.read_rows(py, short, async |dataset: &Dataset| {
+            Ok((dataset.column(name)?, dataset.read(name, &positions, &indices).await?))
+        })?;
+        samples(py, &column, batch)
     }
 
     /// Shapes of samples, without reading them; `None` for missing ones.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use lacus::sample::{Column, Form, Sample, SampleError, Samples, Value};
+use lacus::sample::{Column, Form, Logical, Sample, SampleError, Samples, Value};
 use lacus::tensor::DType;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
@@ -37,12 +37,17 @@ pub(crate) struct Wanted {
     pub several: bool,
     /// The dtype of its elements, if it has some.
     pub dtype: Option<DType>,
+    /// Its samples are dates, times or decimals.
+    pub logical: bool,
+    /// They have a time zone.
+    pub zoned: bool,
 }
 
 impl Wanted {
     pub(crate) fn by(column: &Column) -> Wanted {
         let dtype = column.dtype().filter(|_| column.form() != Form::Text);
-        Wanted { several: column.htype().sequence, dtype }
+        let zoned = matches!(column.logical(), Some(Logical::Timestamp { timezone: Some(_), .. }));
+        Wanted { several: column.htype().sequence, dtype, logical: column.logical().is_some(), zoned }
     }
 }
 
@@ -58,6 +63,11 @@ impl<'py> HeldRows<'py> {
     pub(crate) fn of_array(samples: &Bound<'py, PyAny>, column: &Column) -> Option<HeldRows<'py>> {
         let array = samples.cast::<PyUntypedArray>().ok()?;
         let is_plain = samples.is_exact_instance_of::<PyUntypedArray>() && array.ndim() > 0;
+        if let (true, 1, Some(logical)) = (is_plain, array.ndim(), column.logical()) {
+            if let Some(counts) = counts(array, logical).filter(|_| !column.htype().sequence) {
+                return Some(HeldRows::Array(counts, DType::I64));
+            }
+        }
         let dtype = plain_dtype(array).filter(|_| is_plain)?;
         let form = column.form();
         // numpy's doubles are Python's, which are rounded. Where scalars lie in blobs, each is looked at.
@@ -116,6 +126,10 @@ impl<'py> Held<'py> {
             return match plain {
                 // Of several axes, it is seen later whether it is one sample or several.
                 Some(dtype) if !several || array.ndim() > 1 => Ok(Held::Array(array.clone(), dtype)),
+                // numpy's own dates and times.
+                None if several && wanted.logical && array.ndim() > 0 => {
+                    Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?, wanted)
+                }
                 Some(_) if array.ndim() > 0 => {
                     Held::listed(value.try_iter()?.collect::<PyResult<Vec<_>>>()?, wanted)
                 }
@@ -198,6 +212,15 @@ impl<'py> Held<'py> {
                     (Err(error), _) => Held::new(&error.into_inner(), Wanted { several: false, ..wanted }),
                 },
             };
+        }
+        if wanted.logical {
+            let said = py.import("lacus._moments")?.call_method1("text_of", (value, wanted.zoned))?;
+            if said.is_none() {
+                return Ok(Held::Missing);
+            }
+            if let Ok(text) = said.cast::<PyString>() {
+                return Ok(Held::Text(text.to_str()?.to_owned()));
+            }
         }
         let what = format!("a {}", value.get_type().name()?);
         let bits = py.import("lacus._arrays")?.getattr("bits")?.call1((value, what))?;
@@ -340,6 +363,38 @@ fn json(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Json> {
         return json(&plain, depth + 1);
     }
     Err(invalid(py, format!("a {} cannot be a sample", value.get_type().name()?)))
+}
+
+/// What numpy calls the dates, times and durations of a column, and what `lacus/_moments.py` calls what numpy lacks.
+fn kind_of(logical: &Logical) -> String {
+    match logical {
+        Logical::Date => "M8[D]".to_owned(),
+        Logical::Timestamp { unit, .. } => format!("M8[{unit}]"),
+        Logical::Time { unit } => format!("time[{unit}]"),
+        Logical::Duration { unit } => format!("m8[{unit}]"),
+        Logical::Decimal { .. } => "decimal".to_owned(),
+    }
+}
+
+/// numpy's dates or times as the integers of a column; `None` for anything else, and where each has to be looked at.
+fn counts<'py>(array: &Bound<'py, PyUntypedArray>, logical: &Logical) -> Option<Bound<'py, PyUntypedArray>> {
+    if !matches!(array.dtype().kind(), b'M' | b'm') {
+        return None;
+    }
+    let moments = array.py().import("lacus._moments").ok()?;
+    moments.call_method1("counts", (array, kind_of(logical))).ok()?.cast_into::<PyUntypedArray>().ok()
+}
+
+/// Samples as `lacus/_moments.py` says them, if they are dates, times or decimals: else as they are.
+pub(crate) fn dressed<'py>(values: Bound<'py, PyAny>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
+    let Some(logical) = column.logical() else { return Ok(values) };
+    let (timezone, scale) = match logical {
+        Logical::Timestamp { timezone, .. } => (timezone.as_deref(), 0),
+        Logical::Decimal { scale, .. } => (None, *scale),
+        _ => (None, 0),
+    };
+    let moments = values.py().import("lacus._moments")?;
+    moments.call_method1("dressed", (values, kind_of(logical), timezone, scale))
 }
 
 /// A decoded sample as Python has it.

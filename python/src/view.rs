@@ -161,7 +161,9 @@ impl View {
             true => run_here(py, read)?,
             false => run_aside(py, &Interrupt::Abandon, read)?,
         };
-        samples(py, done(py, batch)?)
+        let batch = done(py, batch)?;
+        let column = self.rows.source().column(name).map_err(|error| raise_dataset(py, &error))?;
+        samples(py, &column, batch)
     }
 
     /// The columns that are computed when they are read: an expression of SQL by name.

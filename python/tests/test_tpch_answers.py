@@ -58,6 +58,15 @@ def test_all_rows_are_there(datasets: dict[str, lacus.Dataset], peer: duckdb.Duc
         assert counted is not None and len(datasets[name]) == counted[0], name
 
 
+def test_dates_and_decimals_are_stored_as_such(datasets: dict[str, lacus.Dataset]) -> None:
+    lineitem = datasets["lineitem"]
+    assert {lineitem[f"l_{name}"].htype for name in ("shipdate", "commitdate", "receiptdate")} == {"date"}
+    assert {lineitem[f"l_{name}"].htype for name in ("quantity", "extendedprice", "discount", "tax")} == {"decimal"}
+    assert lineitem["l_discount"].options == {"precision": 15, "scale": 2}
+    plan = lineitem.explain("SELECT l_orderkey WHERE l_shipdate < DATE '1993-01-01'")
+    assert 'Compare("l_shipdate"' in plan, plan
+
+
 @pytest.mark.parametrize("number", QUERIES)
 def test_the_answer_is_that_of_duckdb(
     number: int, datasets: dict[str, lacus.Dataset], peer: duckdb.DuckDBPyConnection

@@ -128,6 +128,14 @@ impl Cell {
         bytes.chunks_exact(dtype.size_bytes()).map(|item| double(dtype, item)).collect()
     }
 
+    /// The text of a date, a time or a decimal, as a column of such has it; `None` for anything else.
+    pub fn logical_text(&self, column: &Column) -> Option<String> {
+        match self {
+            Cell::Scalar(..) => Some(column.logical()?.text(self.as_int()?)),
+            _ => None,
+        }
+    }
+
     /// A whole number.
     pub fn as_int(&self) -> Option<i64> {
         let (dtype, _, bytes) = self.elements()?;

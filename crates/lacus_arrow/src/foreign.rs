@@ -5,12 +5,14 @@
 //! |---|---|---|
 //! | booleans, integers, floats | scalars of the dtype | numbers |
 //! | strings | `text` | text |
-//! | decimals, dates, times, timestamps | `text` | the exact text: `12.50`, `2026-01-31`, `2026-01-31T08:30:00.000001Z` |
-//! | durations | int64 scalars | how many of their unit |
+//! | dates, timestamps, times, durations | `date`, `timestamp`, `time`, `duration` | integers that mean such |
+//! | decimals of up to 38 digits | `decimal` | exact numbers |
+//! | other decimals | `text` | the exact text: `12.50` |
 //! | lists of numbers | `generic`, one axis | arrays |
 //! | fixed-size lists inside each other, or inside a list | `generic` of as many axes | arrays |
 //! | lists of lists of numbers | `sequence[generic]` | lists of arrays, each of its own length |
-//! | lists of strings, decimals, dates, times | `sequence[text]` | lists of text |
+//! | lists of strings | `sequence[text]` | lists of text |
+//! | lists of dates, times, decimals | `sequence[date]` and so on | lists of them |
 //! | binaries, structs with `bytes` and `path` | media, if the first one is of a known format | |
 //! | lists of those | `sequence[image]`, `sequence[audio]` | |
 //! | structs, maps, lists of them, nulls | `json` | dicts and lists |
@@ -30,6 +32,7 @@ use lacus_sample::{Column, ColumnSpec};
 use lacus_tensor::{DType, MAX_RANK};
 use serde_json::{Value as Json, json};
 
+use crate::counts;
 use crate::mapping::{EXTENSION_METADATA, EXTENSION_NAME, FIXED_SHAPE, Mapping, VARIABLE_SHAPE};
 use crate::note::{ARROW_KEY, Note, kept};
 use crate::numbers::{dtype_of, list_item, values_type};
@@ -166,6 +169,9 @@ fn ours(spec: &ColumnSpec, shape_column: Option<String>, field: &Field, schema: 
         "sequence[text]" => Take::Texts,
         "sequence[generic]" => Take::Tensors(dtype, spec.shape.as_ref()?.len()),
         "polygon" => Take::Polygons(dtype),
+        // Another type of date or time than we wrote: what it is now is not what it was.
+        "date" | "timestamp" | "time" | "duration" | "decimal" => return None,
+        other if counts::is_sequence_of_counts(other) => return None,
         other if other.starts_with("sequence[") => Take::Files,
         _ => match spec.shape.as_deref() {
             Some([]) => Take::Scalar(dtype),
@@ -185,13 +191,13 @@ fn foreign(field: &Field, hint: Option<&Json>, first: &[ArrayRef]) -> Result<Tak
     if let Some(dtype) = dtype_of(&data_type) {
         return Ok(Taken::new(generic(dtype, Vec::new()), Take::Scalar(dtype)));
     }
+    if let Some((spec, data_type)) = counts::spec_of(&data_type) {
+        return Ok(Taken::new(spec, Take::Ours(Mapping::Logical(data_type))));
+    }
     Ok(match &data_type {
         DataType::Utf8 if extension(field) == Some("arrow.json") => Taken::new(typed("json"), Take::JsonText),
         DataType::Utf8 => Taken::new(typed("text"), Take::Text),
         _ if is_texted(&data_type) => Taken::new(typed("text"), Take::Text).came_as(&data_type),
-        DataType::Duration(_) => {
-            Taken::new(generic(DType::I64, Vec::new()), Take::Scalar(DType::I64)).came_as(&data_type)
-        }
         DataType::Binary | DataType::FixedSizeBinary(_) => {
             let spec = media(first.iter().find_map(|column| some(column, binary)), "")?;
             Taken::new(spec, Take::Media)
@@ -233,6 +239,11 @@ fn list(data_type: &DataType, first: &[ArrayRef]) -> Result<Taken, String> {
             }
         };
         return Ok(if is_plain { taken } else { taken.came_as(data_type) });
+    }
+    if let Some((spec, element)) = counts::spec_of(&of) {
+        let htype = spec.htype.as_deref().map(|htype| format!("sequence[{htype}]"));
+        let several = Mapping::Sequence(Box::new(Mapping::Logical(element)));
+        return Ok(Taken::new(ColumnSpec { htype, ..spec }, Take::Ours(several)));
     }
     Ok(match of {
         DataType::Utf8 => Taken::new(typed("sequence[text]"), Take::Texts),

@@ -6,6 +6,7 @@ use lacus_sample::Column;
 use lacus_tensor::DType;
 
 use crate::cell::Cell;
+use crate::counts;
 use crate::mapping::{Mapping, stored_type};
 use crate::note::Note;
 use crate::numbers::{bits_of, list_item, refuse_nulls, values_type};
@@ -29,7 +30,7 @@ impl Mapping {
         is_same(&values_type(&self.data_type()), &values_type(data_type))
     }
 
-    /// The samples of an array of plain values, one per row. Of [`Mapping::Logical`] there are none.
+    /// The samples of an array of plain values, one per row. Of [`Mapping::Logical`] only dates, times and decimals have some.
     pub(crate) fn cells(&self, array: &ArrayRef) -> Result<Cells, String> {
         let each = |cell: &dyn Fn(usize) -> Result<Cell, String>| -> Cells {
             (0..array.len())
@@ -109,7 +110,7 @@ impl Mapping {
                 refuse_nulls(&items)?;
                 of.cells(&items)?.into_iter().collect::<Result<_, _>>().map(Cell::List)
             }),
-            Mapping::Logical(data_type) => return Err(format!("{data_type} is taken otherwise")),
+            Mapping::Logical(data_type) => counts::cells(data_type, array)?,
         })
     }
 }

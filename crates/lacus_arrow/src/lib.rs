@@ -30,7 +30,8 @@
 //! | `class_label` with names | dictionary (int32) of the names; a number without a name is written out |
 //! | `text` | utf8 |
 //! | `json`, `list`, `tag` | utf8, `arrow.json` |
-//! | values that came as dates, times, decimals, structs, … | the type they came as |
+//! | `date`, `timestamp`, `time`, `duration`, `decimal` | date32, timestamp, time32 or time64, duration, decimal128 |
+//! | texts that came as dates, times or decimals, JSON that came as structs, … | the type they came as |
 //! | media files, `bytes` | binary; the kind and format are in the field's metadata |
 //! | tensors of one shape | `arrow.fixed_shape_tensor` |
 //! | tensors of one axis, of any length | list |
@@ -50,6 +51,7 @@
 
 mod cell;
 mod numbers;
+mod counts;
 mod logical;
 mod note;
 mod mapping;

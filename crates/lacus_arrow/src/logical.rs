@@ -1,4 +1,4 @@
-//! Cells as the Arrow type they came as: decimals, dates and times from text, durations from numbers, lists in lists from
+//! Cells as the Arrow type they have or came as: decimals, dates and times from numbers or text, lists in lists from
 //! arrays, structs and maps from JSON. The way back of what
 //! `foreign.rs` says.
 
@@ -9,13 +9,14 @@ use arrow::array::{
     ListArray, StringArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, Field, Schema, i256};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit, i256};
 use arrow::json::ReaderBuilder;
 use lacus_sample::{Base, Column};
 use lacus_tensor::DType;
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
+use crate::counts;
 use crate::numbers::{dtype_of, numbers, strict_cast};
 
 /// Which engines shall read it.
@@ -59,10 +60,12 @@ pub(crate) fn fits(column: &Column, data_type: &DataType, dialect: Dialect) -> b
 }
 
 /// What Delta tables have without special features.
-fn delta_has(data_type: &DataType) -> bool {
+pub(crate) fn delta_has(data_type: &DataType) -> bool {
     match data_type {
         DataType::Decimal128(precision, scale) => *scale >= 0 && *scale as u8 <= *precision,
         DataType::Date32 => true,
+        // Delta's timestamps are microseconds of UTC; those without a time zone are a feature that readers must know.
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => true,
         _ => false,
     }
 }
@@ -90,12 +93,7 @@ pub(crate) fn array(data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, (u
 
 fn all(data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, String> {
     match data_type {
-        DataType::Duration(_) => {
-            let present: Vec<bool> = cells.iter().map(|cell| cell.elements().is_some()).collect();
-            let bytes: Vec<u8> =
-                cells.iter().flat_map(|cell| cell.as_int().unwrap_or(0).to_le_bytes()).collect();
-            strict_cast(&numbers(DType::I64, &bytes, Some(present.into()))?, data_type)
-        }
+        DataType::Duration(_) => counts::array(data_type, cells),
         DataType::Null => Ok(new_null_array(data_type, cells.len())),
         DataType::List(of) | DataType::FixedSizeList(of, _) => match dtype_of(leaf(data_type).1) {
             Some(dtype) => {
@@ -103,11 +101,12 @@ fn all(data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, String> {
                 nested(data_type, dtype, &items)
             }
             None if cells.iter().any(|cell| matches!(cell, Cell::List(_))) => {
-                texts_in_lists(of.data_type(), data_type, cells)
+                in_lists(of.data_type(), data_type, cells)
             }
             None => from_json(data_type, cells),
         },
         DataType::Struct(_) | DataType::Map(..) => from_json(data_type, cells),
+        _ if cells.iter().any(|cell| matches!(cell, Cell::Scalar(..))) => counts::array(data_type, cells),
         _ => from_texts(data_type, cells.iter().map(text)),
     }
 }
@@ -119,17 +118,20 @@ fn text(cell: &Cell) -> Option<&str> {
     }
 }
 
-fn texts_in_lists(of: &DataType, data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, String> {
+fn in_lists(of: &DataType, data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, String> {
     let items = |cell: &'_ Cell| match cell {
         Cell::List(items) => items.len(),
         _ => 0,
     };
     let present: Vec<bool> = cells.iter().map(|cell| matches!(cell, Cell::List(_))).collect();
-    let flat = cells.iter().flat_map(|cell| match cell {
-        Cell::List(items) => items.iter().map(text).collect(),
-        _ => Vec::new(),
-    });
-    let values = from_texts(of, flat)?;
+    let flat: Vec<Cell> = cells
+        .iter()
+        .flat_map(|cell| match cell {
+            Cell::List(items) => items.clone(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let values = all(of, &flat)?;
     let element = Arc::new(Field::new("element", of.clone(), true));
     let offsets = OffsetBuffer::from_lengths(cells.iter().map(items));
     let lists = ListArray::try_new(element, offsets, values, Some(NullBuffer::from(present)));

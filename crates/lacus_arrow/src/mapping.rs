@@ -11,6 +11,7 @@ use lacus_sample::{Base, Column, Compression};
 use lacus_tensor::DType;
 use serde_json::{Value as Json, json};
 
+use crate::counts::type_of;
 use crate::logical::{self, Dialect};
 use crate::note::{FIELD_KEY, came_as, describe};
 use crate::numbers::arrow_type;
@@ -69,14 +70,15 @@ pub enum Mapping {
     Polygons(DType),
     /// Several samples of a row.
     Sequence(Box<Mapping>),
-    /// The Arrow type that the values came as.
+    /// The Arrow type that dates, times and decimals have, or that the values came as.
     Logical(DataType),
 }
 
 impl Mapping {
     /// How a column with this metadata is said in Arrow. Fails with why it cannot.
     pub fn of(column: &Column, metadata: Option<&Json>) -> Result<Mapping, String> {
-        if let Some(data_type) = came_as(metadata)
+        if column.logical().is_none()
+            && let Some(data_type) = came_as(metadata)
             && logical::fits(column, &data_type, Dialect::Parquet)
         {
             return Ok(Mapping::Logical(data_type));
@@ -87,6 +89,9 @@ impl Mapping {
 
     /// One sample, or one element of a sequence.
     fn of_one(column: &Column) -> Result<Mapping, String> {
+        if let Some(logical) = column.logical() {
+            return Ok(Mapping::Logical(type_of(logical)));
+        }
         match column.htype().base {
             Base::Text => return Ok(Mapping::Text),
             Base::Json | Base::List | Base::Tag => return Ok(Mapping::Json),

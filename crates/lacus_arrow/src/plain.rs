@@ -5,6 +5,7 @@
 //! | a scalar | its type (halves as float32) |
 //! | a class | its number, and its name in `<column>_name` |
 //! | text | string |
+//! | a date, a decimal, a time, a duration | the same; strings in Delta tables, except for dates, decimals and microseconds of UTC |
 //! | JSON, lists, tags | string |
 //! | media | binary |
 //! | an array of one axis | list |
@@ -29,6 +30,7 @@ use lacus_tensor::DType;
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, class_name};
+use crate::counts::type_of;
 use crate::logical::{self, Dialect};
 use crate::note::{FIELD_KEY, came_as, describe};
 use crate::numbers::{arrow_type, dtype_of, numbers};
@@ -62,6 +64,17 @@ impl Plain {
     /// The plain form of a column; fails with why there is none.
     pub fn of(column: &Column, metadata: Option<&Json>, dialect: Dialect) -> Result<Plain, String> {
         let htype = column.htype();
+        if let Some(logical) = column.logical() {
+            let data_type = type_of(logical);
+            return Ok(
+                match (dialect == Dialect::Parquet || logical::delta_has(&data_type), htype.sequence) {
+                    (true, false) => Plain::Logical(data_type),
+                    (true, true) => Plain::Logical(list_of(data_type)),
+                    (false, false) => Plain::Text,
+                    (false, true) => Plain::Texts,
+                },
+            );
+        }
         if let Some(data_type) = came_as(metadata)
             && logical::fits(column, &data_type, dialect)
         {
@@ -212,7 +225,7 @@ fn all_arrays(
                 match cell {
                     Cell::Text(text) => texts.append_value(text),
                     Cell::Json(value) => texts.append_value(value.to_string()),
-                    _ => texts.append_null(),
+                    other => texts.append_option(other.logical_text(column)),
                 }
             }
             vec![Arc::new(texts.finish())]
@@ -250,7 +263,7 @@ fn all_arrays(
                 for item in items {
                     match item {
                         Cell::Text(text) => lists.values().append_value(text),
-                        _ => lists.values().append_null(),
+                        other => lists.values().append_option(other.logical_text(column)),
                     }
                 }
                 lists.append(true);

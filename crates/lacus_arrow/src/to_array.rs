@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use lacus_tensor::{Buffer as TensorBuffer, DType, Tensor};
 
 use crate::cell::Cell;
+use crate::counts;
 use crate::logical;
 use crate::mapping::{Mapping, item, list_size, stored_type, tensor_fields};
 
@@ -43,8 +44,11 @@ impl Mapping {
     /// The array of some samples, one per row. Fails with which of them does not fit, and why.
     pub fn array(&self, cells: &[Cell]) -> Result<ArrayRef, Unfit> {
         if let Mapping::Logical(data_type) = self {
-            return logical::array(data_type, cells).map_err(|(row, why)| {
-                Unfit::Sample(row, format!("it came as {data_type} and is none any more: {why}"))
+            return logical::array(data_type, cells).map_err(|(row, why)| match cells.get(row) {
+                Some(Cell::Text(_)) => {
+                    Unfit::Sample(row, format!("it came as {data_type} and is none any more: {why}"))
+                }
+                _ => Unfit::Sample(row, why),
             });
         }
         build(self, &cells.iter().collect::<Vec<_>>())
@@ -56,6 +60,12 @@ impl Mapping {
         let rows = tensor.shape().dims().first().map_or(0, |rows| *rows as usize);
         let dtype = match self {
             Mapping::Number(dtype) | Mapping::Fixed { dtype, .. } | Mapping::Class { dtype, .. } => *dtype,
+            Mapping::Logical(data_type) if counts::dtype_of(data_type) == Some(tensor.dtype()) => {
+                let nulls = present.filter(|some| some.contains(&false)).map(|some| some.to_vec().into());
+                let (dtype, numbers) = (tensor.dtype(), tensor.into_buffer());
+                let counted = counts::of_numbers(data_type, &straight(dtype, numbers, nulls)?);
+                return counted.map(Some).map_err(Unfit::All);
+            }
             _ => return Ok(None),
         };
         if tensor.dtype() != dtype {

@@ -1,19 +1,25 @@
 //! What was asked for, as plain values.
 
+mod values;
 mod history;
+mod exchange;
 mod query;
+mod compute;
 mod views;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use lacus::exchange::{Kind, OnError};
 use lacus::files::ReadOptions;
-use lacus::layout::{Compression, CompressionWish, Optimize, Wish};
-use lacus::tensor::{DType, Index, Shape, parse_indices};
+use lacus::layout::{CompressionWish, Optimize, Wish};
+use lacus::tensor::{DType, Shape};
 use serde_json::Value as Json;
 
+use compute::{EXPLAIN_EXAMPLES, RUN_EXAMPLES};
+pub(crate) use compute::{ExplainArgs, Goal, RunArgs};
+use exchange::{EXPORT_EXAMPLES, HEAD_EXAMPLES, IMPORT_EXAMPLES};
+pub(crate) use exchange::{ExportArgs, HeadArgs, ImportArgs};
 use history::{
     BRANCH_EXAMPLES, CHECK_EXAMPLES, CHECKOUT_EXAMPLES, CHERRY_PICK_EXAMPLES, COMMIT_EXAMPLES, DIFF_EXAMPLES,
     DISCARD_EXAMPLES, EXPIRE_EXAMPLES, GC_EXAMPLES, LINEAGE_EXAMPLES, LOG_EXAMPLES, MERGE_EXAMPLES,
@@ -25,6 +31,8 @@ pub(crate) use history::{
     StatusArgs, TagArgs,
 };
 pub(crate) use query::{QueryArgs, ShellArgs};
+pub(crate) use values::{Dims, Slice};
+use values::{compression, dims, json_object, key_value, slice};
 pub(crate) use views::ViewsArgs;
 
 /// The whole command line.
@@ -387,121 +395,6 @@ pub(crate) struct GetArgs {
     pub version: Version,
 }
 
-const IMPORT_EXAMPLES: &str = "\
-Examples:
-  lacus import ./photos ./cats                     photos/<class>/<file>: image, label
-  lacus import ./photos ./cats --split-column split     photos/<split>/<class>/<file>
-  lacus import instances_val2017.json ./coco --images val2017
-  lacus import people.csv ./people --on-error skip
-  lacus import 'shards-{000..012}.tar' s3://bucket/web
-  lacus import model.safetensors ./models --prefix run-1
-
-The format is detected from the name or content; --as overrides it. The dataset is
-created if it does not exist. Either all samples are imported, or with --on-error skip
-all that fit; the others are reported. Large imports write one version per 64 MiB and
-undo them on failure.";
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
-    /// A file, a directory, or a pattern of tar files such as 'a-{00..12}.tar'
-    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
-    pub source: PathBuf,
-    #[command(flatten)]
-    pub dataset: Url,
-    /// Format of the source [default: detected]
-    #[arg(long = "as", value_name = "KIND", value_parser = import_kind)]
-    pub kind: Option<Kind>,
-    /// What to do with samples that do not fit: raise an error, or skip them
-    #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
-    pub on_error: OnError,
-    /// Append to columns that already exist
-    #[arg(long)]
-    pub append: bool,
-    /// Group to put the columns under
-    #[arg(long, value_name = "GROUP")]
-    pub prefix: Option<String>,
-    /// Treat the first level of a folder as splits, stored in this column
-    #[arg(long, value_name = "NAME")]
-    pub split_column: Option<String>,
-    /// Where COCO's images are [default: beside the annotations]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub images: Option<PathBuf>,
-    /// Separator of the fields of a CSV file [default: a comma; a tab in .tsv]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
-    pub delimiter: Option<u8>,
-    /// Return only when it is safe against power loss
-    #[arg(long)]
-    pub durable: bool,
-}
-
-const EXPORT_EXAMPLES: &str = "\
-Examples:
-  lacus export ./cats ./photos                     a folder of class folders
-  lacus export ./coco ./out --as coco
-  lacus export ./people people.csv --columns name,age
-  lacus export ./cats cats.parquet                 one wide Parquet file
-  lacus export ./cats ./cats-delta --wide          one wide Delta table
-  lacus export ./web web.tar
-  lacus export ./cats some.csv --view first        the rows of a saved view
-
-The extension determines the format; --as overrides it. The output appears whole or
-not at all. Wide tables have plain columns that any engine reads: arrays are lists, with
-their shapes in <column>_shape.";
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    #[command(flatten)]
-    pub dataset: Url,
-    /// The file or directory to write
-    #[arg(value_name = "DEST", value_hint = ValueHint::AnyPath)]
-    pub dest: PathBuf,
-    /// Format to write [default: by the extension, else a folder]
-    #[arg(long = "as", value_name = "KIND", value_parser = export_kind)]
-    pub kind: Option<Kind>,
-    /// One wide table: Parquet if DEST ends with .parquet, else Delta
-    #[arg(long, conflicts_with = "kind")]
-    pub wide: bool,
-    /// Only these columns, or tensors for safetensors
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
-    /// What to do with values that the format cannot hold: raise an error, or skip them
-    #[arg(long, value_name = "raise|skip", default_value = "raise", hide_default_value = true, value_parser = on_error)]
-    pub on_error: OnError,
-    /// Separator of the fields of a CSV file [default: a comma; a tab in .tsv]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
-    pub delimiter: Option<u8>,
-    /// Only the rows and columns of a saved view
-    #[arg(long, value_name = "NAME", conflicts_with = "at")]
-    pub view: Option<String>,
-    #[command(flatten)]
-    pub version: Version,
-}
-
-const HEAD_EXAMPLES: &str = "\
-Examples:
-  lacus head ./cats
-  lacus head ./cats -n 3 --columns image,label
-  lacus head ./cats --json
-
-Long texts are truncated; arrays and media are shown as type, shape and size.";
-
-#[derive(Debug, Args)]
-pub(crate) struct HeadArgs {
-    #[command(flatten)]
-    pub dataset: Url,
-    /// How many rows
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
-    pub rows: u64,
-    /// Only these columns
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
-    /// The rows and columns of a saved view
-    #[arg(long, value_name = "NAME", conflicts_with = "at")]
-    pub view: Option<String>,
-    #[command(flatten)]
-    pub version: Version,
-}
-
 const LS_EXAMPLES: &str = "\
 Examples:
   lacus ls ./data
@@ -602,106 +495,6 @@ pub(crate) struct CompactArgs {
     pub dataset: Url,
 }
 
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  lacus explain product.lac --sites 10 --shapes A=40000x40000,B=40000x40000
-  lacus explain product.lac --sites 10 --shapes A=40000x40000,B=40000x40000 --block 4000 --json
-  echo 'save(load(\"A\") @ load(\"B\"), \"C\")' | lacus explain - --shapes A=1000x500,B=500x800:float32
-
-Shows the plan, its grids and costs, what else was considered, the task graph and how a run would go.
-With --json, moved_floats is the number of elements that the plan moves between sites.";
-
-/// What a plan is to save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Goal {
-    /// Elements moved between sites
-    Moved,
-    /// Estimated time
-    Time,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The program's file; - reads standard input
-    #[arg(value_name = "PROGRAM")]
-    pub program: String,
-    /// Number of sites that compute
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
-    pub sites: u64,
-    /// Shapes of what the program loads: A=40000x40000,v=1000:float32 (float64 by default)
-    #[arg(long, value_name = "NAME=SHAPE,…")]
-    pub shapes: Option<String>,
-    /// Extent of a tile along every axis [default: chosen automatically]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub block: Option<u64>,
-    /// What the plan minimizes
-    #[arg(long, value_enum, default_value_t = Goal::Time)]
-    pub objective: Goal,
-    /// Memory of a site, such as 2GiB
-    #[arg(long, value_parser = crate::commands::parse_bytes)]
-    pub memory: Option<u64>,
-    /// Rounds to assume for loops whose end depends on data
-    #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
-    pub rounds: Option<u64>,
-    /// Print Graphviz instead of text
-    #[arg(long)]
-    pub dot: bool,
-}
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  lacus run pagerank.lac --data ./graph
-  lacus run product.lac --data s3://bucket/data --memory 2GiB --spill /mnt/scratch
-  lacus run score.lac --data ./data --input query=query.npy
-  echo 'save(load(\"A\") @ load(\"B\"), \"C\")' | lacus run - --data ./data
-
-A program loads tensors from the dataset or from --input. What it saves becomes one
-version when it ends; if it fails, nothing is written. The language
-is described in docs/algebra.md; `lacus explain` shows what a program would do.";
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// The program's file; - reads standard input
-    #[arg(value_name = "PROGRAM")]
-    pub program: String,
-    /// The dataset to load from and save into: a directory, s3://…, gs://… or az://…
-    #[arg(long, value_name = "URL", value_hint = ValueHint::DirPath)]
-    pub data: String,
-    /// Memory for all tiles together, such as 2GiB [default: half of the machine's]
-    #[arg(long, value_parser = crate::commands::parse_bytes)]
-    pub memory: Option<u64>,
-    /// Threads, at most LACUS_THREADS [default: LACUS_THREADS, or the number of cores]. The result does
-    /// not depend on it
-    #[arg(long, value_name = "N", value_parser = parse_workers)]
-    pub workers: Option<usize>,
-    /// Directory for what does not fit into memory
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub spill: Option<PathBuf>,
-    /// A file of one tensor that the program loads by this name (repeatable)
-    #[arg(long = "input", value_name = "NAME=FILE", value_parser = parse_input)]
-    pub inputs: Vec<(String, PathBuf)>,
-    /// Fail if a result contains NaN
-    #[arg(long)]
-    pub forbid_nan: bool,
-    /// Store the state of loops every N rounds; the same command resumes from there
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: Option<u64>,
-    /// Return only when the result is safe against power loss
-    #[arg(long)]
-    pub durable: bool,
-}
-
-fn parse_workers(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("{text:?} is no number of threads from 1"))
-}
-
-fn parse_input(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
-        _ => Err(format!("{text:?} is not NAME=FILE")),
-    }
-}
-
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   lacus doctor ./data
@@ -730,111 +523,15 @@ pub(crate) struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Numbers with commas between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dims(pub Vec<u64>);
-
-/// A selection, not yet checked against a shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slice(pub Vec<Index>);
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("it should be KEY=VALUE".to_owned()),
-    }
-}
-
-fn dims(text: &str) -> Result<Dims, String> {
-    let inner = text.trim().trim_start_matches(['(', '[']).trim_end_matches([')', ']']);
-    let inner = inner.trim().trim_end_matches(',');
-    if inner.is_empty() {
-        return Ok(Dims(Vec::new()));
-    }
-    let number = |word: &str| {
-        word.trim()
-            .parse::<u64>()
-            .map_err(|_| format!("{:?} is no number; write such as 1,3,256", word.trim()))
-    };
-    inner.split(',').map(number).collect::<Result<_, _>>().map(Dims)
-}
-
-fn slice(text: &str) -> Result<Slice, String> {
-    parse_indices(text).map(Slice).map_err(|error| error.to_string())
-}
-
-fn compression(text: &str) -> Result<CompressionWish, String> {
-    if text == "auto" {
-        return Ok(CompressionWish::Auto);
-    }
-    text.parse::<Compression>()
-        .map(CompressionWish::from)
-        .map_err(|_| "it should be auto, none, lz4, zstd or zstd:LEVEL, from -7 to 22, not 0".to_owned())
-}
-
-fn import_kind(text: &str) -> Result<Kind, String> {
-    match text.parse::<Kind>() {
-        Ok(Kind::Delta) | Err(_) => Err(one_of(|kind| kind != Kind::Delta)),
-        Ok(kind) => Ok(kind),
-    }
-}
-
-fn export_kind(text: &str) -> Result<Kind, String> {
-    text.parse::<Kind>().map_err(|_| one_of(|_| true))
-}
-
-fn one_of(wanted: impl Fn(Kind) -> bool) -> String {
-    let names: Vec<&str> = Kind::ALL.into_iter().filter(|kind| wanted(*kind)).map(Kind::name).collect();
-    format!("it should be one of {}", names.join(", "))
-}
-
-fn on_error(text: &str) -> Result<OnError, String> {
-    match text {
-        "raise" => Ok(OnError::Raise),
-        "skip" => Ok(OnError::Skip),
-        _ => Err("it should be raise or skip".to_owned()),
-    }
-}
-
-fn delimiter(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && *byte != b'"' && *byte != b'\n' && *byte != b'\r' => Ok(*byte),
-        _ => Err("it should be one character, such as ; or \\t".to_owned()),
-    }
-}
-
-fn json_object(text: &str) -> Result<Json, String> {
-    match serde_json::from_str(text) {
-        Ok(json @ Json::Object(_)) => Ok(json),
-        Ok(_) => Err("it should be a JSON object, such as {\"unit\": \"mm\"}".to_owned()),
-        Err(error) => Err(format!("not JSON: {error}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use lacus::tensor::Index;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn numbers_with_commas() {
-        let check = |text: &str, expected: Option<&[u64]>| {
-            assert_eq!(dims(text).ok().map(|dims| dims.0).as_deref(), expected, "{text}");
-        };
-        check("1,3,256", Some(&[1, 3, 256]));
-        check("(1, 3)", Some(&[1, 3]));
-        check("(7,)", Some(&[7]));
-        check("", Some(&[]));
-        check("()", Some(&[]));
-        check("1,,3", None);
-        check("-1", None);
-        check("1x3", None);
     }
 
     #[test]

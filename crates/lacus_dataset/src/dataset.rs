@@ -4,8 +4,8 @@ use lacus_io::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lacus_sample::{Column, ColumnHeader as SampleHeader, Form as SampleForm};
-use lacus_table::{ColumnHeader, Form, RowAxis, Table};
+use lacus_sample::{Column, ColumnHeader, Form};
+use lacus_table::{ColumnRow, RowAxis, Table, ValueColumn};
 use serde_json::{Map, Value as Json};
 
 use crate::error::DatasetError;
@@ -115,7 +115,7 @@ impl Dataset {
     }
 
     /// What the table says of a column.
-    pub(crate) fn header(&self, name: &str) -> Result<ColumnHeader, DatasetError> {
+    pub(crate) fn header(&self, name: &str) -> Result<ColumnRow, DatasetError> {
         if self.table.is_column(name) {
             return Ok(self.table.column(name)?.header);
         }
@@ -140,9 +140,9 @@ pub(crate) fn id_at(axis: &RowAxis, position: u64) -> Result<u64, DatasetError> 
 }
 
 /// The type of a column from what the table keeps of it.
-pub(crate) fn parse(name: &str, header: &ColumnHeader) -> Result<Column, DatasetError> {
+pub(crate) fn parse(name: &str, header: &ColumnRow) -> Result<Column, DatasetError> {
     let dtype = if header.dtype == OPEN_DTYPE { String::new() } else { header.dtype.clone() };
-    Column::from_header(&SampleHeader {
+    Column::from_header(&ColumnHeader {
         htype: header.htype.clone(),
         dtype,
         shape: header.shape.clone(),
@@ -152,19 +152,19 @@ pub(crate) fn parse(name: &str, header: &ColumnHeader) -> Result<Column, Dataset
 }
 
 /// What the table keeps of a column.
-pub(crate) fn render(column: &Column, metadata: Option<Json>) -> ColumnHeader {
+pub(crate) fn render(column: &Column, metadata: Option<Json>) -> ColumnRow {
     let header = column.header();
     let parameters: Map<String, Json> = serde_json::from_str(&header.parameters).unwrap_or_default();
-    ColumnHeader {
+    ColumnRow {
         htype: header.htype,
         dtype: if header.dtype.is_empty() { OPEN_DTYPE.to_owned() } else { header.dtype },
         shape: header.shape,
         form: match column.form() {
-            SampleForm::Int => Form::Int,
-            SampleForm::Float => Form::Float,
-            SampleForm::Real => Form::Real,
-            SampleForm::Text => Form::Text,
-            SampleForm::Blob => Form::Data,
+            Form::Int => ValueColumn::Int,
+            Form::Float => ValueColumn::Float,
+            Form::Real => ValueColumn::Real,
+            Form::Text => ValueColumn::Text,
+            Form::Blob => ValueColumn::Data,
         },
         parameters,
         metadata,

@@ -1,5 +1,6 @@
 //! What can go wrong with a dataset of samples.
 
+use lacus_error::did_you_mean;
 use lacus_io::IoError;
 use lacus_sample::SampleError;
 use lacus_table::TableError;
@@ -193,13 +194,6 @@ impl DatasetError {
 
     pub(crate) fn refused(op: &'static str, why: impl Into<String>) -> DatasetError {
         DatasetError::Refused { op, why: why.into() }
-    }
-}
-
-fn did_you_mean(close: &[String]) -> String {
-    match close.is_empty() {
-        true => String::new(),
-        false => format!("; did you mean {}?", close.join(" or ")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use lacus_io::blocking;
 use lacus_sample::{Column, Form, Sample, Samples, Stored, encode, encode_scalars};
 use lacus_table::{
-    BlobSample, BlobTile, ColumnValues, ColumnWrite, RowChange, Scalars, TableError, WriteOptions,
+    BlobSample, BlobTile, ColumnValues, ColumnWrite, RowChange, ScalarBits, TableError, WriteOptions,
 };
 use lacus_threads::Pool;
 use serde_json::json;
@@ -235,17 +235,17 @@ pub(crate) fn column_write<'a>(
     let mut ids = Vec::with_capacity(rows.len());
     let fixed = column.fixed_shape();
     let mut values = match column.form() {
-        Form::Int => ColumnValues::Scalars(Scalars::Int(Vec::new())),
-        Form::Float => ColumnValues::Scalars(Scalars::Float(Vec::new())),
-        Form::Real => ColumnValues::Scalars(Scalars::Real(Vec::new())),
+        Form::Int => ColumnValues::Scalars(ScalarBits::Int(Vec::new())),
+        Form::Float => ColumnValues::Scalars(ScalarBits::Float(Vec::new())),
+        Form::Real => ColumnValues::Scalars(ScalarBits::Real(Vec::new())),
         Form::Text => ColumnValues::Texts(Vec::new()),
         Form::Blob => ColumnValues::Blobs(Vec::new()),
     };
     for (id, stored) in rows {
         match (&mut values, stored) {
-            (ColumnValues::Scalars(Scalars::Int(all)), Stored::Int(value)) => all.push(value),
-            (ColumnValues::Scalars(Scalars::Float(all)), Stored::Float(value)) => all.push(value),
-            (ColumnValues::Scalars(Scalars::Real(all)), Stored::Real(value)) => all.push(value),
+            (ColumnValues::Scalars(ScalarBits::Int(all)), Stored::Int(value)) => all.push(value),
+            (ColumnValues::Scalars(ScalarBits::Float(all)), Stored::Float(value)) => all.push(value),
+            (ColumnValues::Scalars(ScalarBits::Real(all)), Stored::Real(value)) => all.push(value),
             (ColumnValues::Texts(all), Stored::Text(text)) => all.push(text),
             (ColumnValues::Blobs(all), Stored::Blob(blob)) => {
                 let longs =

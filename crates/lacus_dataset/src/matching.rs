@@ -6,7 +6,7 @@
 
 use futures::future::BoxFuture;
 use lacus_io::boxed;
-use lacus_sample::{Base, Column, Form, decode_scalar_memory};
+use lacus_sample::{Base, Column, Form, Logical, Scaled, decode_scalar_memory};
 use lacus_tensor::{DType, Tensor};
 
 use crate::dataset::Dataset;
@@ -308,6 +308,9 @@ fn number_of(
 ) -> Result<Option<Constant>, DatasetError> {
     let refused = |why: String| Err(DatasetError::refused("filter", why));
     let is_text = column.form() == Form::Text;
+    if let Some(logical) = column.logical() {
+        return counted(name, logical, constant).map(Some);
+    }
     match constant {
         Constant::Text(text) if column.htype().base == Base::ClassLabel => {
             if !matches!(how, Compare::Equal | Compare::Unequal) {
@@ -321,5 +324,34 @@ fn number_of(
             refused(format!("{name:?} holds text: compare it with text"))
         }
         other => Ok(Some(other.clone())),
+    }
+}
+
+/// A constant as the integers of a column of dates, times or decimals have it. For decimals a number is the value; for the others an
+/// integer is the count itself.
+fn counted(name: &str, logical: &Logical, constant: &Constant) -> Result<Constant, DatasetError> {
+    let refused = |why: String| DatasetError::refused("filter", format!("{name:?}: {why}"));
+    let text = match (constant, logical) {
+        (Constant::Int(count), Logical::Decimal { .. }) => count.to_string(),
+        (Constant::Float(number), Logical::Decimal { .. }) => number.to_string(),
+        (Constant::Int(count), _) => return Ok(Constant::Int(*count)),
+        (Constant::Float(number), _) => {
+            return Err(refused(format!("it holds dates or times: compare it with text, not with {number}")));
+        }
+        (Constant::Text(text), Logical::Decimal { .. }) => text.clone(),
+        (Constant::Text(text), _) => {
+            let count = logical.count(text);
+            return count
+                .map(Constant::from)
+                .map_err(|expected| refused(format!("expected {expected}, found {text:?}")));
+        }
+    };
+    match logical.scaled(&text) {
+        Some(Scaled::Exactly(unscaled)) => Ok(Constant::Int(unscaled)),
+        // Between two steps: whatever lies between compares with all integers alike. Beyond 2^52 a double is no such number.
+        Some(Scaled::Above(unscaled)) if unscaled.abs() < 1 << 52 => {
+            Ok(Constant::Float(unscaled as f64 + 0.5))
+        }
+        _ => Err(refused(format!("it holds decimals, and {text:?} is none that they can be compared with"))),
     }
 }

@@ -213,9 +213,9 @@ impl Dataset {
                 let runs: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 1)).collect();
                 let read = self.table().read_scalars(name, &runs).await?;
                 let stored = |i: usize| match &read.values {
-                    lacus_table::Scalars::Int(values) => Stored::Int(values[i]),
-                    lacus_table::Scalars::Float(values) => Stored::Float(values[i]),
-                    lacus_table::Scalars::Real(values) => Stored::Real(values[i]),
+                    lacus_table::ScalarBits::Int(values) => Stored::Int(values[i]),
+                    lacus_table::ScalarBits::Float(values) => Stored::Float(values[i]),
+                    lacus_table::ScalarBits::Real(values) => Stored::Real(values[i]),
                 };
                 let rows = new.iter().enumerate().filter(|(i, _)| read.present[*i]);
                 Ok(column_write(name, column, rows.map(|(i, id)| (*id, stored(i))).collect()))

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use futures::future::BoxFuture;
 use lacus_sample::{Base, Column, Sample, Value, encode, joined_class_names, moved_classes};
 use lacus_table::{
-    BlobTile, ColumnHeader, ColumnTypes, ColumnValues, ColumnWrite, Form, Join, Scalars, Table, TableError,
+    BlobTile, ColumnRow, ColumnTypes, ColumnValues, ColumnWrite, Join, ScalarBits, Table, TableError,
+    ValueColumn,
 };
 use lacus_tensor::{DType, Tensor};
 use serde_json::{Map, Value as Json};
@@ -26,7 +27,7 @@ const AT_ONCE: usize = 4096;
 pub struct SampleTypes;
 
 impl ColumnTypes for SampleTypes {
-    fn join(&self, base: Option<&ColumnHeader>, ours: &ColumnHeader, theirs: &ColumnHeader) -> Join {
+    fn join(&self, base: Option<&ColumnRow>, ours: &ColumnRow, theirs: &ColumnRow) -> Join {
         let others = [Some(ours), base];
         if others.into_iter().flatten().any(|other| nameless(other) != nameless(theirs)) {
             return Join::Apart { what: None };
@@ -38,7 +39,7 @@ impl ColumnTypes for SampleTypes {
         &'a self,
         table: &'a Table,
         column: &'a str,
-        to: &'a ColumnHeader,
+        to: &'a ColumnRow,
         ids: Vec<u64>,
     ) -> BoxFuture<'a, Result<ColumnWrite<'static>, TableError>> {
         Box::pin(async move {
@@ -52,7 +53,7 @@ impl ColumnTypes for SampleTypes {
 }
 
 /// What a header says but for class names and metadata.
-fn nameless(header: &ColumnHeader) -> ColumnHeader {
+fn nameless(header: &ColumnRow) -> ColumnRow {
     let mut parameters = header.parameters.clone();
     if let Some(options) = parameters.get_mut("options").and_then(Json::as_object_mut) {
         options.remove("class_names");
@@ -61,11 +62,11 @@ fn nameless(header: &ColumnHeader) -> ColumnHeader {
     if parameters.get("options").is_some_and(|options| options.as_object().is_some_and(Map::is_empty)) {
         parameters.remove("options");
     }
-    ColumnHeader { parameters, metadata: None, ..header.clone() }
+    ColumnRow { parameters, metadata: None, ..header.clone() }
 }
 
-fn joined(base: Option<&ColumnHeader>, ours: &ColumnHeader, theirs: &ColumnHeader) -> Option<Join> {
-    let column = |header: &ColumnHeader| parse("", header).ok();
+fn joined(base: Option<&ColumnRow>, ours: &ColumnRow, theirs: &ColumnRow) -> Option<Join> {
+    let column = |header: &ColumnRow| parse("", header).ok();
     let base = base.map(|base| column(base).map(|base| base.class_names().to_vec()));
     let (base, mine, other) = (base.unwrap_or(Some(Vec::new()))?, column(ours)?, column(theirs)?);
     let names = joined_class_names(&base, mine.class_names(), other.class_names())?;
@@ -83,7 +84,7 @@ fn joined(base: Option<&ColumnHeader>, ours: &ColumnHeader, theirs: &ColumnHeade
 async fn rewritten(
     table: &Table,
     name: &str,
-    to: &ColumnHeader,
+    to: &ColumnRow,
     ids: Vec<u64>,
 ) -> Result<ColumnWrite<'static>, DatasetError> {
     let (from, to) = (parse(name, &table.column(name)?.header)?, parse(name, to)?);
@@ -92,14 +93,17 @@ async fn rewritten(
     let (mut found, mut values) = (Vec::new(), None);
     for ids in ids.chunks(AT_ONCE) {
         let write = match table.column(name)?.header.form {
-            Form::Int => numbers(table, name, &moved, ids).await?,
+            ValueColumn::Int => numbers(table, name, &moved, ids).await?,
             _ => tensors(table, name, &to, &moved, ids).await?,
         };
         let Some(write) = write else { continue };
         found.extend(write.ids);
         match (&mut values, write.values) {
             (None, first) => values = Some(first),
-            (Some(ColumnValues::Scalars(Scalars::Int(all))), ColumnValues::Scalars(Scalars::Int(more))) => {
+            (
+                Some(ColumnValues::Scalars(ScalarBits::Int(all))),
+                ColumnValues::Scalars(ScalarBits::Int(more)),
+            ) => {
                 all.extend(more);
             }
             (Some(ColumnValues::Blobs(all)), ColumnValues::Blobs(more)) => all.extend(more),
@@ -111,7 +115,7 @@ async fn rewritten(
             }
         }
     }
-    let values = values.unwrap_or(ColumnValues::Scalars(Scalars::Int(Vec::new())));
+    let values = values.unwrap_or(ColumnValues::Scalars(ScalarBits::Int(Vec::new())));
     Ok(ColumnWrite { name: name.to_owned(), ids: found, values })
 }
 
@@ -124,7 +128,7 @@ async fn numbers(
 ) -> Result<Option<ColumnWrite<'static>>, DatasetError> {
     let runs: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 1)).collect();
     let read = table.read_scalars(name, &runs).await?;
-    let Scalars::Int(values) = read.values else { return Ok(None) };
+    let ScalarBits::Int(values) = read.values else { return Ok(None) };
     let there = || read.present.iter().zip(ids.iter().zip(&values)).filter(|(there, _)| **there);
     let number =
         |value: i64| usize::try_from(value).ok().and_then(|at| moved.get(at)).map_or(value, |at| *at as i64);
@@ -132,7 +136,7 @@ async fn numbers(
     Ok(Some(ColumnWrite {
         name: name.to_owned(),
         ids: there().map(|(_, (id, _))| *id).collect(),
-        values: ColumnValues::Scalars(Scalars::Int(labels)),
+        values: ColumnValues::Scalars(ScalarBits::Int(labels)),
     }))
 }
 

@@ -3,7 +3,6 @@
 use lacus_io::boxed;
 
 use bytes::Bytes;
-use lacus_io::blocking;
 use lacus_sample::{Base, Form, Value};
 use lacus_tensor::Index;
 
@@ -21,11 +20,7 @@ impl Dataset {
         positions: &[u64],
         indices: &[Index],
     ) -> Result<Batch, DatasetError> {
-        let fetched = self.plan(name, positions, indices).await?.fetch().await?;
-        match fetched.is_light() {
-            true => fetched.decode(),
-            false => blocking(|| fetched.decode()),
-        }
+        self.plan(name, positions, indices).await?.fetch().await?.decode_aside()
     }
 
     /// The shapes of the samples at `positions`, without reading them; `None` where one is missing. Of texts and JSON

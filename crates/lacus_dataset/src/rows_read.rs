@@ -6,11 +6,12 @@
 //!            indexes         async               sync, on the pool; checksums are verified here
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lacus_io::{Pool, boxed};
+use lacus_io::{Pool, blocking, boxed};
 use lacus_sample::{
     Column, Form, TileRef, Value, decode_blob, decode_blob_into, decode_scalar_memory, sample_dtype,
     tiles_wanted,
@@ -37,7 +38,7 @@ pub struct RowsRead<'a> {
     dataset: &'a Dataset,
     name: &'a str,
     column: Arc<Column>,
-    positions: &'a [u64],
+    positions: Cow<'a, [u64]>,
     indices: &'a [Index],
     plan: Plan,
 }
@@ -65,6 +66,17 @@ impl Dataset {
         positions: &'a [u64],
         indices: &'a [Index],
     ) -> Result<RowsRead<'a>, DatasetError> {
+        self.plan_at(name, Cow::Borrowed(positions), indices).await
+    }
+
+    /// The same of positions that nobody else needs.
+    #[boxed]
+    pub(crate) async fn plan_at<'a>(
+        &'a self,
+        name: &'a str,
+        positions: Cow<'a, [u64]>,
+        indices: &'a [Index],
+    ) -> Result<RowsRead<'a>, DatasetError> {
         let column = self.column(name)?;
         let plan = match column.form() {
             Form::Int | Form::Float | Form::Real => {
@@ -72,7 +84,7 @@ impl Dataset {
                     // A scalar has no axes: only what selects none is allowed.
                     Selection::resolve(&Shape::default(), indices)?;
                 }
-                Plan::Scalars(self.id_runs(positions).await?)
+                Plan::Scalars(self.id_runs(&positions).await?)
             }
             Form::Text => {
                 if !indices.is_empty() && !column.htype().link {
@@ -82,7 +94,7 @@ impl Dataset {
                 Plan::Texts
             }
             Form::Blob => {
-                let ids = self.ids(positions).await?;
+                let ids = self.ids(&positions).await?;
                 let samples = Arc::new(self.table().locate(name, &ids).await?);
                 let shapes: Vec<Option<Vec<u64>>> =
                     (0..positions.len()).map(|i| stored_shape(&column, &samples, i)).collect();
@@ -171,9 +183,9 @@ impl<'a> RowsRead<'a> {
         Box::pin(async move {
             let fetched = match plan {
                 Plan::Scalars(runs) => Fetched::Scalars(dataset.table().read_numbers(name, &runs).await?),
-                Plan::Texts => Fetched::Values(dataset.read_texts(name, &column, positions, indices).await?),
+                Plan::Texts => Fetched::Values(dataset.read_texts(name, &column, &positions, indices).await?),
                 Plan::Blobs { read, shapes, wanted } => {
-                    let (positions, indices) = (positions.to_vec(), indices.to_vec());
+                    let (positions, indices) = (positions.into_owned(), indices.to_vec());
                     Fetched::Blobs(Blobs { tiles: read.fetch().await?, shapes, wanted, positions, indices })
                 }
             };
@@ -209,9 +221,13 @@ struct Blobs {
 }
 
 impl FetchedRows {
-    /// Whether there is next to nothing to decode.
-    pub(crate) fn is_light(&self) -> bool {
-        !matches!(self.fetched, Fetched::Blobs(_))
+    /// [`decode`](FetchedRows::decode)s on a thread where that may take its time.
+    pub(crate) fn decode_aside(self) -> Result<Batch, DatasetError> {
+        match self.fetched {
+            Fetched::Blobs(_) => blocking(|| self.decode()),
+            // There is next to nothing to decode.
+            _ => self.decode(),
+        }
     }
 
     /// The samples, in the order of the positions. Fails with a corrupt error if one does not have its checksum.

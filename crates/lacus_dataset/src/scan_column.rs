@@ -100,7 +100,9 @@ impl ScanColumn {
         let present = read.present;
         let all = decode_scalar_memory(&self.column, self.column.form(), read.values)
             .map_err(DatasetError::column(&self.name))?;
-        if matches!(self.mapping, Mapping::Number(_) | Mapping::Class { .. }) {
+        if matches!(self.mapping, Mapping::Number(_) | Mapping::Class { .. })
+            || self.column.logical().is_some()
+        {
             return Ok(self.rows_of(all, present.as_deref()));
         }
         let is_present = |place: usize| present.as_ref().is_none_or(|present| present[place]);

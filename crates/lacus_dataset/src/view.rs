@@ -7,11 +7,12 @@
 //!
 //! Nothing is read until samples are asked for. What is written to the dataset since changes nothing of it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use lacus_io::boxed;
-use lacus_sample::{Form, Value};
+use lacus_sample::{Column, Form, Value};
 use lacus_tensor::{DType, Index, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ use crate::draw::{Draw, drawn};
 use crate::error::DatasetError;
 use crate::links::LinkRoots;
 use crate::row_set::RowSet;
-use crate::rows_read::Batch;
+use crate::rows_read::{Batch, RowsRead};
 use crate::scan::{Scan, ScanOptions};
 
 /// The form of [`ViewData`] that this version writes, and the highest that it reads.
@@ -358,7 +359,7 @@ impl View {
             return Err(DatasetError::refused("sort_by", why));
         }
         let places: Vec<u64> = (0..self.len()).collect();
-        let keys = keys(self.read(name, &places, &[]).await?);
+        let keys = keys(&column, self.read(name, &places, &[]).await?);
         let mut order = places;
         let key = |place: &u64| &keys[*place as usize];
         order.sort_by(|a, b| {
@@ -400,6 +401,42 @@ impl View {
     /// The samples of a column at some places, as [`Dataset::read`] gives them.
     #[boxed]
     pub async fn read(&self, name: &str, places: &[u64], indices: &[Index]) -> Result<Batch, DatasetError> {
+        self.plan(name, places, indices).await?.fetch().await?.decode_aside()
+    }
+
+    /// Plans to read the samples of a column at some places: the first of three steps, so that you can fetch the next samples while
+    /// you decode these. Waits only for indexes that are not known yet; no sample is read.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// # use std::sync::Arc;
+    /// # use lacus_dataset::{Batch, ColumnSpec, Dataset, Extend, Sample, View};
+    /// # use lacus_io::{Store, World};
+    /// # use lacus_table::{Table, WriteOptions};
+    /// # let store = Store::open("memory://view-plan-example", &Default::default())?;
+    /// # let mut dataset = Dataset::new(Table::create(store, World::real()).await?);
+    /// # let spec = ColumnSpec { htype: Some("embedding".into()), ..ColumnSpec::default() };
+    /// # dataset.add_column("vector", &spec, None, None, &WriteOptions::default()).await?;
+    /// # let samples: Vec<Sample> = (0..4).map(|n| Sample::Json(serde_json::json!([n, n]))).collect();
+    /// # let rows = Extend { columns: vec![("vector".into(), samples.into())], ..Extend::default() };
+    /// # dataset.extend(rows, &WriteOptions::default()).await?;
+    /// let view = View::all(Arc::new(dataset), None).await?.every(1, 2, 2)?;    // rows 1 and 3
+    /// let read = view.plan("vector", &[0, 1], &[]).await?;    // which bytes, and how to decode them
+    /// assert!(read.bytes() > 0);
+    /// let fetched = read.fetch().await?;                      // the bytes, within the budget
+    /// let Batch::Values(found) = fetched.decode()? else { unreachable!() };    // on the pool
+    /// assert_eq!(found.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[boxed]
+    pub async fn plan<'a>(
+        &'a self,
+        name: &'a str,
+        places: &'a [u64],
+        indices: &'a [Index],
+    ) -> Result<RowsRead<'a>, DatasetError> {
         self.refuse_computed("read", name)?;
         if let Some(columns) = &self.columns
             && !columns.iter().any(|column| column == name)
@@ -408,7 +445,7 @@ impl View {
             let why = format!("{name:?} is not one of the columns of this view: {}", columns.join(", "));
             return Err(DatasetError::refused("read", why));
         }
-        self.source.read(name, &self.positions(places).await?, indices).await
+        self.source.plan_at(name, Cow::Owned(self.positions(places).await?), indices).await
     }
 }
 
@@ -440,14 +477,18 @@ impl Key {
     }
 }
 
-fn keys(batch: Batch) -> Vec<Key> {
+fn keys(column: &Column, batch: Batch) -> Vec<Key> {
     match batch {
         Batch::Stacked(tensor) => numbers(&tensor),
         Batch::Values(values) => values
             .into_iter()
             .map(|value| match value {
                 Some(Value::Tensor(tensor)) => numbers(&tensor).pop().unwrap_or(Key::Missing),
-                Some(Value::Text(text)) => Key::Text(text),
+                Some(Value::Text(text)) => match column.logical() {
+                    // A decimal of many digits.
+                    Some(logical) => logical.unscaled(&text).map_or(Key::Missing, Key::Int),
+                    None => Key::Text(text),
+                },
                 Some(Value::Json(json)) => Key::Text(json.to_string()),
                 _ => Key::Missing,
             })

@@ -1,4 +1,4 @@
-//! CSV: numbers, booleans and text, as far as every field of a column agrees. Empty fields are missing.
+//! CSV: numbers, booleans, dates, times and text, as far as every field of a column agrees. Empty fields are missing.
 
 use lacus_io::boxed;
 use std::fs::File;
@@ -8,6 +8,7 @@ use std::path::Path;
 use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
 use lacus_arrow::{Cell, class_name};
 use lacus_dataset::{Base, ColumnSpec, Dataset};
+use lacus_sample::{Logical, Unit};
 use lacus_tensor::DType;
 
 use crate::error::ExchangeError;
@@ -18,7 +19,8 @@ use crate::number_text::{nested_text, number_text};
 use crate::options::{ExportOptions, ImportOptions, Report};
 
 /// Imports a CSV file with a header line. Columns all of whose fields are whole numbers become int64 (uint64 where they
-/// need it), numbers float64, `true` and `false` bool; others text. Numbers with leading zeros are text, and so are
+/// need it), numbers float64, `true` and `false` bool, `2026-01-31` dates, `2026-01-31T08:30:00` timestamps in microseconds, in UTC
+/// where every one says its offset; others text. Numbers with leading zeros are text, and so are
 /// whole numbers that no integer holds. Empty fields are missing.
 ///
 /// Fails as [`ImportOptions::on_error`] says for lines with too many or too few fields and for text that is not UTF-8.
@@ -40,6 +42,11 @@ enum Kind {
     Int,
     Unsigned,
     Float,
+    Date,
+    /// A date and a time of day.
+    Moment,
+    /// The same, with its offset from UTC.
+    Instant,
     Text,
 }
 
@@ -67,19 +74,43 @@ impl Kind {
         }
         match field.parse::<f64>() {
             Ok(_) => Kind::Float,
-            Err(_) => Kind::Text,
+            Err(_) => Kind::of_time(field),
         }
+    }
+
+    fn of_time(field: &str) -> Kind {
+        // Years of four digits only: whatever else is in a file may be a number of something.
+        if !field.starts_with(|first: char| first.is_ascii_digit()) {
+            return Kind::Text;
+        }
+        let is = |kind: Kind| kind.logical().is_some_and(|logical| logical.count(field).is_ok());
+        let all = [Kind::Date, Kind::Moment, Kind::Instant];
+        // A date with a time is no date here, be it midnight.
+        let fits = |kind: &Kind| is(*kind) && (*kind != Kind::Date || field.len() == 10);
+        all.into_iter().find(fits).unwrap_or(Kind::Text)
+    }
+
+    /// What dates and times mean.
+    fn logical(self) -> Option<Logical> {
+        let unit = Unit::Microsecond;
+        Some(match self {
+            Kind::Date => Logical::Date,
+            Kind::Moment => Logical::Timestamp { unit, timezone: None },
+            Kind::Instant => Logical::Timestamp { unit, timezone: Some("UTC".into()) },
+            _ => return None,
+        })
     }
 
     /// What holds both.
     fn with(self, other: Kind) -> Kind {
-        use Kind::{Float, Int, Nothing, Text, Unsigned};
+        use Kind::{Date, Float, Int, Moment, Nothing, Text, Unsigned};
         match (self, other) {
             (a, b) if a == b => a,
             (Nothing, kind) | (kind, Nothing) => kind,
             (Int | Float, Float) | (Float, Int) | (Float, Unsigned) | (Unsigned, Float) => Float,
             // Negative numbers and ones beyond int64 share no integer; see below for those that are not.
             (Int, Unsigned) | (Unsigned, Int) => Unsigned,
+            (Date, Moment) | (Moment, Date) => Moment,
             _ => Text,
         }
     }
@@ -108,6 +139,16 @@ fn read(feed: &mut Feed, source: &Path) -> Result<(), ExchangeError> {
             Kind::Int => DType::I64,
             Kind::Unsigned => DType::U64,
             Kind::Float => DType::F64,
+            Kind::Date => return NewColumn::of(name, "date"),
+            Kind::Moment => return NewColumn::of(name, "timestamp"),
+            Kind::Instant => {
+                let spec = ColumnSpec {
+                    htype: Some("timestamp".to_owned()),
+                    options: [("timezone".to_owned(), "UTC".into())].into_iter().collect(),
+                    ..ColumnSpec::default()
+                };
+                return NewColumn::new(name, spec);
+            }
             Kind::Nothing | Kind::Text => return NewColumn::of(name, "text"),
         };
         NewColumn::new(
@@ -187,7 +228,7 @@ fn cell(field: &str, kind: Kind) -> Cell {
         Kind::Int => Cell::int(field.parse().unwrap_or_default()),
         Kind::Unsigned => Cell::Scalar(DType::U64, field.parse::<u64>().unwrap_or_default().to_le_bytes()),
         Kind::Float => Cell::Scalar(DType::F64, field.parse::<f64>().unwrap_or(f64::NAN).to_le_bytes()),
-        Kind::Nothing | Kind::Text => Cell::text(field),
+        Kind::Date | Kind::Moment | Kind::Instant | Kind::Nothing | Kind::Text => Cell::text(field),
     }
 }
 
@@ -214,7 +255,7 @@ fn wrong(source: &Path, error: &csv::Error) -> ExchangeError {
     }
 }
 
-/// Exports to a CSV file, which appears whole or not at all. Classes go by their names, tensors and lists as nested
+/// Exports to a CSV file, which appears whole or not at all. Classes go by their names, dates and times as ISO 8601, tensors and lists as nested
 /// lists, JSON as its text; missing samples are empty fields.
 ///
 /// Media have no place in it: with errors raised it fails for them, otherwise their columns are left out and reported.
@@ -276,26 +317,31 @@ fn field(column: &OutColumn, cell: &Cell) -> String {
         Cell::Scalar(..) if column.column.htype().base == Base::ClassLabel => {
             cell.as_int().map_or(String::new(), |number| class_name(&column.column, number))
         }
-        Cell::Scalar(dtype, element) => number_text(*dtype, element),
+        Cell::Scalar(dtype, element) => {
+            cell.logical_text(&column.column).unwrap_or_else(|| number_text(*dtype, element))
+        }
         Cell::Text(text) => text.clone(),
         Cell::Json(value) => value.to_string(),
         Cell::Tensor(tensor) => nested_text(tensor.dtype(), tensor.shape().dims(), tensor.bytes()),
         Cell::List(cells) => {
-            let items: Vec<String> = cells.iter().map(in_list).collect();
+            let items: Vec<String> = cells.iter().map(|cell| in_list(column, cell)).collect();
             format!("[{}]", items.join(", "))
         }
     }
 }
 
-fn in_list(cell: &Cell) -> String {
+fn in_list(column: &OutColumn, cell: &Cell) -> String {
     match cell {
         Cell::Missing | Cell::Media(_) => "null".to_owned(),
         Cell::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
-        Cell::Scalar(dtype, element) => number_text(*dtype, element),
+        Cell::Scalar(dtype, element) => match cell.logical_text(&column.column) {
+            Some(text) => serde_json::Value::from(text).to_string(),
+            None => number_text(*dtype, element),
+        },
         Cell::Json(value) => value.to_string(),
         Cell::Tensor(tensor) => nested_text(tensor.dtype(), tensor.shape().dims(), tensor.bytes()),
         Cell::List(cells) => {
-            let items: Vec<String> = cells.iter().map(in_list).collect();
+            let items: Vec<String> = cells.iter().map(|cell| in_list(column, cell)).collect();
             format!("[{}]", items.join(", "))
         }
     }
@@ -324,5 +370,12 @@ mod tests {
         check(&["0", "0.5"], Kind::Float);
         check(&["1", "x"], Kind::Text);
         check(&[" 1"], Kind::Text);
+        check(&["2026-01-31", "", "1969-12-31"], Kind::Date);
+        check(&["2026-01-31", "2026-01-31 08:30"], Kind::Moment);
+        check(&["2026-01-31T08:30:00Z", "2026-01-31T08:30:00.5+01:00"], Kind::Instant);
+        check(&["2026-01-31T08:30:00Z", "2026-01-31T08:30:00"], Kind::Text);
+        check(&["2026-01-31", "1"], Kind::Text);
+        check(&["2026-02-30"], Kind::Text);
+        check(&["2026-01-31T00:00:00"], Kind::Moment);
     }
 }

@@ -472,6 +472,8 @@ fn member_of(column: &OutColumn) -> Option<Member> {
         }
         Base::ClassLabel if column.column.shape() == Some(&[]) => extension(Kind::Label, "cls"),
         Base::Text => extension(Kind::Text, "txt"),
+        // As texts that people read; numpy has no decimals, and its dates no time zones.
+        _ if column.column.logical().is_some() => extension(Kind::Text, "txt"),
         Base::Json | Base::List | Base::Tag => extension(Kind::Json, "json"),
         Base::Polygon => return None,
         Base::Bytes => extension(Kind::Bytes, "bin"),
@@ -495,6 +497,9 @@ fn content(column: &OutColumn, member: &Member, cell: &Cell) -> Result<Option<(S
         }
         (Member::Of(Kind::Text, extension), Cell::Text(text)) => {
             Some((extension.clone(), text.clone().into_bytes()))
+        }
+        (Member::Of(Kind::Text, extension), cell) => {
+            cell.logical_text(&column.column).map(|text| (extension.clone(), text.into_bytes()))
         }
         (Member::Of(Kind::Json, extension), Cell::Json(value)) => {
             Some((extension.clone(), value.to_string().into_bytes()))

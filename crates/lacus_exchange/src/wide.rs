@@ -177,6 +177,7 @@ fn delta_type(data_type: &DataType) -> Json {
         DataType::Decimal128(precision, scale) => return json!(format!("decimal({precision},{scale})")),
         DataType::Binary => "binary",
         DataType::Date32 => "date",
+        DataType::Timestamp(..) => "timestamp",
         DataType::List(of) => {
             return json!({"type": "array", "elementType": delta_type(of.data_type()), "containsNull": true});
         }

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use futures::future::{BoxFuture, FutureExt};
 use lacus_table::{
-    At, ColumnHeader, ColumnValues, ColumnWrite, Content, Difference, Fate, Join, Table, TensorDifference,
+    At, ColumnRow, ColumnValues, ColumnWrite, Content, Difference, Fate, Join, Table, TensorDifference,
     WriteOptions,
 };
 
@@ -53,7 +53,7 @@ pub(crate) struct Weighed {
 pub(crate) struct JoinedColumn {
     pub ours: String,
     pub theirs: String,
-    pub header: ColumnHeader,
+    pub header: ColumnRow,
     /// Whether samples that come from theirs have to be rewritten.
     pub rewrites: bool,
 }
@@ -262,7 +262,7 @@ fn unlike(ours: &ColumnWrite<'_>, theirs: &ColumnWrite<'_>, ids: &[u64]) -> BTre
 }
 
 fn is_same_value(ours: &ColumnValues<'_>, a: usize, theirs: &ColumnValues<'_>, b: usize) -> bool {
-    use lacus_table::Scalars::Int;
+    use lacus_table::ScalarBits::Int;
     match (ours, theirs) {
         (ColumnValues::Scalars(Int(ours)), ColumnValues::Scalars(Int(theirs))) => {
             ours.get(a) == theirs.get(b)

@@ -17,6 +17,7 @@
 //! - **A listing takes time.** On a file system it may miss both a number that is removed and one that is created
 //!   meanwhile. So a number stays for a while after its successor came, and a listing that took long is made again.
 
+use lacus_error::close_to;
 use lacus_io::boxed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
 use crate::id::CommitId;
-use crate::names::{check_name, close_to, decode, encode};
+use crate::names::{check_name, decode, encode};
 
 /// The branch that is there from the start: the table at the dataset's root, which stock readers open.
 pub const MAIN: &str = "main";

@@ -1,8 +1,8 @@
 //! What can go wrong with a dataset's history.
 
-use lacus_io::{IoError, IoErrorKind};
+use lacus_error::{ErrorKind, did_you_mean};
+use lacus_io::IoError;
 use lacus_table::TableError;
-use lacus_tensor::ErrorKind;
 
 use crate::id::CommitId;
 use crate::merge_plan::Conflict;
@@ -203,13 +203,7 @@ impl HistoryError {
     /// What the caller should do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            HistoryError::Io(error) => match error.kind() {
-                IoErrorKind::NotFound => ErrorKind::NotFound,
-                IoErrorKind::AlreadyExists => ErrorKind::Conflict,
-                IoErrorKind::Invalid => ErrorKind::Invalid,
-                IoErrorKind::Truncated => ErrorKind::Corrupt,
-                IoErrorKind::Refused | IoErrorKind::Full | IoErrorKind::Unavailable => ErrorKind::Unavailable,
-            },
+            HistoryError::Io(error) => error.kind().into(),
             HistoryError::Table(error) => error.kind(),
             HistoryError::NoSuchRef { .. }
             | HistoryError::NotAVersion { .. }
@@ -262,13 +256,6 @@ fn other_way(op: &str) -> &'static str {
 
 fn versions(count: usize) -> &'static str {
     if count == 1 { "version" } else { "versions" }
-}
-
-fn did_you_mean(close: &[String]) -> String {
-    match close.is_empty() {
-        true => String::new(),
-        false => format!("; did you mean {}?", close.join(" or ")),
-    }
 }
 
 fn version_is_written(close: &[String], version: u64) -> String {

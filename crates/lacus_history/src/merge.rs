@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use lacus_io::boxed;
 use std::borrow::Cow;
 
-use lacus_table::{ColumnHeader, ColumnWrite, NameVersion, RowChange, Table, TableError, WriteOptions};
+use lacus_table::{ColumnRow, ColumnWrite, NameVersion, RowChange, Table, TableError, WriteOptions};
 use serde_json::{Value as Json, json};
 
 use crate::base::{Base, JoinedColumn};
@@ -336,7 +336,7 @@ impl Timeline {
             return Ok(());
         }
         let now = table.column(name)?.header;
-        let header = ColumnHeader { metadata: now.metadata.clone(), ..column.header.clone() };
+        let header = ColumnRow { metadata: now.metadata.clone(), ..column.header.clone() };
         let mut change = RowChange { op, ..RowChange::default() };
         if header != now {
             change.headers.push((name.clone(), header));

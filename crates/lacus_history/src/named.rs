@@ -8,13 +8,14 @@
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use lacus_error::close_to;
 use lacus_io::{Store, World};
 use lacus_table::{BLANK_SEAL, Seal, look_at_seal, seal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
-use crate::names::{check_name, close_to, decode, encode};
+use crate::names::{check_name, decode, encode};
 
 /// Objects read at the same time.
 const AT_ONCE: usize = 32;

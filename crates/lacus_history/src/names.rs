@@ -98,50 +98,6 @@ pub(crate) fn decode(part: &str) -> Option<String> {
     (encode(&name) == part).then_some(name)
 }
 
-/// Up to three of `names` that look like `name`, the closest first.
-pub(crate) fn close_to<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let wanted = name.to_lowercase();
-    if wanted.is_empty() || wanted.len() > LONGEST {
-        return Vec::new();
-    }
-    let mut close: Vec<(usize, &str)> = Vec::new();
-    for candidate in names {
-        let lower = candidate.to_lowercase();
-        let distance =
-            match lower.starts_with(&wanted) || lower.ends_with(&wanted) || wanted.starts_with(&lower) {
-                true => 1,
-                false => edits(&wanted, &lower),
-            };
-        // One slip per three letters, one at least.
-        if distance <= (wanted.chars().count() / 3).max(1) {
-            close.push((distance, candidate));
-        }
-    }
-    close.sort_unstable();
-    close.dedup();
-    close.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
-}
-
-/// Letters to insert, drop, replace or swap with their neighbour to get from one to the other (the distance of
-/// Damerau and Levenshtein, each letter touched once).
-fn edits(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=to.len()).collect());
-    for i in 1..=from.len() {
-        let mut row = vec![i];
-        for j in 1..=to.len() {
-            let replaced = last[j - 1] + usize::from(from[i - 1] != to[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                least = least.min(before[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,17 +132,5 @@ mod tests {
         for path in ["%", "%2", "%zz", "a/b", "%2f", "%41", "é", "%C3", "a b", "%+1"] {
             assert_eq!(decode(path), None, "{path}");
         }
-    }
-
-    #[test]
-    fn slips_are_recognised() {
-        let names = ["main", "feature/images", "experiment", "main"];
-        let check = |name: &str, expected: &[&str]| assert_eq!(close_to(name, names), expected, "{name}");
-        check("mian", &["main"]);
-        check("Main", &["main"]);
-        check("images", &["feature/images"]);
-        check("experimant", &["experiment"]);
-        check("other", &[]);
-        check("", &[]);
     }
 }

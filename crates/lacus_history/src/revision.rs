@@ -12,6 +12,7 @@
 //! nothing else: not if a deleted branch was called so, nor if a commit begins with them. `v12` is the name of a branch or a tag
 //! and never a version: deleting a tag leaves no trace, and who asks for a release must not get the table as it once was.
 
+use lacus_error::close_to;
 use lacus_io::boxed;
 use std::sync::Arc;
 
@@ -21,7 +22,6 @@ use crate::branches::{self, Held};
 use crate::commits::{Commit, Commits};
 use crate::error::HistoryError;
 use crate::id::{CommitId, DIGITS, SHORT, is_prefix};
-use crate::names::close_to;
 use crate::tags;
 
 /// Candidates named in an error.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use lacus_error::ErrorKind;
+
 /// What kind of failure a store reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoErrorKind {
@@ -20,6 +22,19 @@ pub enum IoErrorKind {
     Invalid,
     /// Fewer bytes came back than the object was said to hold.
     Truncated,
+}
+
+impl From<IoErrorKind> for ErrorKind {
+    /// What the caller can do about it.
+    fn from(kind: IoErrorKind) -> ErrorKind {
+        match kind {
+            IoErrorKind::NotFound => ErrorKind::NotFound,
+            IoErrorKind::AlreadyExists => ErrorKind::Conflict,
+            IoErrorKind::Invalid => ErrorKind::Invalid,
+            IoErrorKind::Truncated => ErrorKind::Corrupt,
+            IoErrorKind::Refused | IoErrorKind::Full | IoErrorKind::Unavailable => ErrorKind::Unavailable,
+        }
+    }
 }
 
 /// A failed operation on a store: what was tried, on what, what was found.
@@ -66,6 +81,7 @@ impl IoError {
     pub fn from_os(op: &'static str, path: impl Into<String>, error: io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => IoErrorKind::NotFound,
+            io::ErrorKind::NotADirectory if is_look(op) => IoErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => IoErrorKind::AlreadyExists,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => IoErrorKind::Refused,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -85,28 +101,24 @@ impl IoError {
         use object_store::Error as E;
         let kind = match &error {
             E::NotFound { .. } => IoErrorKind::NotFound,
-            // Below a file there is nothing to read.
-            _ if op == "read" && is_below_a_file(&error) => IoErrorKind::NotFound,
             E::AlreadyExists { .. } | E::Precondition { .. } => IoErrorKind::AlreadyExists,
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => IoErrorKind::Refused,
             E::InvalidPath { .. }
             | E::NotSupported { .. }
             | E::NotImplemented { .. }
             | E::UnknownConfigurationKey { .. } => IoErrorKind::Invalid,
-            _ => os_cause(&error).unwrap_or(IoErrorKind::Unavailable),
+            _ => match os_error(&error) {
+                Some(os) => IoError::from_os(op, "", os).kind,
+                None => IoErrorKind::Unavailable,
+            },
         };
         IoError::new(kind, op, path, innermost(&error))
     }
 }
 
-/// Whether a path leads through something that is a file.
-pub(crate) fn is_below_a_file(error: &object_store::Error) -> bool {
-    os_error(error).is_some_and(|os| os.kind() == io::ErrorKind::NotADirectory)
-}
-
-/// The kind of an operating system error hidden somewhere in the chain of causes.
-fn os_cause(error: &object_store::Error) -> Option<IoErrorKind> {
-    os_error(error).map(|os| IoError::from_os("", "", os).kind)
+/// Whether an operation looks for something, so that it finds nothing below a file. All others cannot be done there.
+fn is_look(op: &str) -> bool {
+    matches!(op, "read" | "open" | "look" | "list" | "remove")
 }
 
 /// The operating system error hidden somewhere in the chain of causes.

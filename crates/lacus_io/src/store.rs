@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::blocking::blocking;
 use crate::climb::{climb, climbs};
-use crate::error::{IoError, IoErrorKind, is_below_a_file};
+use crate::error::{IoError, IoErrorKind};
 use crate::layers::counting::{CountingStore, Counts};
 use crate::local::LocalRoot;
 use crate::memory::{Memory, Place};
@@ -448,10 +448,9 @@ impl Store {
         let (objects, location) = self.located(path)?;
         match objects.head(&location).await {
             Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(e) => match IoError::from_store("look", path, e) {
-                // A file where a directory was expected: nothing is below it.
-                error if error.kind() == IoErrorKind::Invalid => Ok(false),
+                // No object has such a path.
+                error if error.is_not_found() || error.kind() == IoErrorKind::Invalid => Ok(false),
                 error => Err(error),
             },
         }
@@ -466,10 +465,10 @@ impl Store {
             bytes: meta.size,
             modified_millis: meta.last_modified.timestamp_millis(),
         });
-        match found.try_collect().await {
-            // Below a file there is nothing.
-            Err(error) if is_below_a_file(&error) => Ok(Vec::new()),
-            found => found.map_err(|e| IoError::from_store("list", prefix, e)),
+        match found.try_collect().await.map_err(|e| IoError::from_store("list", prefix, e)) {
+            // Nothing is there. On an object store it may be the bucket that is missing, which is an error.
+            Err(error) if error.is_not_found() && self.local().is_some() => Ok(Vec::new()),
+            found => found,
         }
     }
 
@@ -479,8 +478,10 @@ impl Store {
         let within = if prefix.is_empty() { None } else { Some(self.path(prefix)?) };
         let found = match self.inner.prefixed.list_with_delimiter(within.as_ref()).await {
             Ok(found) => found,
-            Err(object_store::Error::NotFound { .. }) => return Ok(Vec::new()),
-            Err(e) => return Err(IoError::from_store("list", prefix, e)),
+            Err(e) => match IoError::from_store("list", prefix, e) {
+                error if error.is_not_found() => return Ok(Vec::new()),
+                error => return Err(error),
+            },
         };
         let objects = found.objects.into_iter().map(|meta| meta.location);
         let names = found.common_prefixes.into_iter().chain(objects);
@@ -495,8 +496,11 @@ impl Store {
         let mut removed = self.inner.prefixed.delete_stream(stream);
         while let Some(result) = removed.next().await {
             match result {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(e) => return Err(IoError::from_store("remove", self.text(), e)),
+                Ok(_) => {}
+                Err(e) => match IoError::from_store("remove", self.text(), e) {
+                    error if error.is_not_found() => {}
+                    error => return Err(error),
+                },
             }
         }
         Ok(())

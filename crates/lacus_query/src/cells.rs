@@ -30,6 +30,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::stream::try_unfold;
 use lacus_dataset::{DatasetError, View};
+use lacus_error::did_you_mean;
 use lacus_io::blocking;
 use lacus_table::{ArrayRead, Read, TableError};
 use lacus_tensor::{Buffer, DType, Shape, SparseTensor, Tensor};
@@ -100,7 +101,7 @@ async fn find(view: &View, name: &str) -> Result<ArrayRead, QueryError> {
         let close = close_to(name, &names);
         let few = &names[..names.len().min(20)];
         let hint = match (close.is_empty(), names.is_empty()) {
-            (false, _) => format!("; did you mean {}?", close.join(" or ")),
+            (false, _) => did_you_mean(&close),
             (_, true) => "; this dataset has no arrays, `ds[name] = values` makes one".to_owned(),
             _ => format!("; arrays: {}{}", few.join(", "), if few.len() < names.len() { ", …" } else { "" }),
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use lacus_dataset::DatasetError;
+use lacus_error::did_you_mean;
 
 use crate::error::QueryError;
 use crate::language::bytes_of;
@@ -126,9 +127,8 @@ fn schema(error: &SchemaError) -> String {
                     names[..few].join(", "),
                     if few < names.len() { ", …" } else { "" }
                 );
-            } else if !close.is_empty() {
-                why += &format!("; did you mean {}?", close.join(" or "));
             }
+            why += &did_you_mean(&close);
             why
         }
         SchemaError::AmbiguousReference { field } => {
@@ -140,14 +140,7 @@ fn schema(error: &SchemaError) -> String {
 
 /// The names nearest to one that is not there, three at most.
 pub(crate) fn close_to(name: &str, names: &[&str]) -> Vec<String> {
-    let wanted = name.to_lowercase();
-    let mut close: Vec<(usize, &str)> = names
-        .iter()
-        .map(|known| (lacus_table::edit_distance(&wanted, &known.to_lowercase()), *known))
-        .filter(|(distance, known)| *distance <= 2.max(known.len() / 3))
-        .collect();
-    close.sort_unstable();
-    close.into_iter().take(3).map(|(_, known)| format!("{known:?}")).collect()
+    lacus_error::close_to(name, names.iter().copied()).iter().map(|known| format!("{known:?}")).collect()
 }
 
 #[cfg(test)]

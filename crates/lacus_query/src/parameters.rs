@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use arrow::array::{Array as _, ArrayRef, AsArray};
-use arrow::datatypes::DataType as ArrowType;
+use arrow::datatypes::{DataType as ArrowType, Decimal128Type, DecimalType};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Array, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    Array, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
 use lacus_tensor::TensorRef;
 
@@ -105,6 +105,11 @@ fn literal(parameter: &Parameter) -> Result<Expr, QueryError> {
         ScalarValue::Binary(Some(bytes)) | ScalarValue::LargeBinary(Some(bytes)) => {
             plain(Value::HexStringLiteral(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
         }
+        ScalarValue::Decimal128(Some(unscaled), precision, scale) => {
+            let text = Decimal128Type::format_decimal(*unscaled, *precision, *scale);
+            let digits = ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale));
+            Ok(cast_of(text, DataType::Decimal(digits)))
+        }
         ScalarValue::List(list) if list.value_type() == ArrowType::Utf8 && list.is_valid(0) => {
             texts(&list.value(0))
         }
@@ -199,10 +204,15 @@ fn real(value: f64) -> Expr {
     } else {
         "-Infinity"
     };
+    cast_of(text.to_owned(), DataType::Double(ExactNumberInfo::None))
+}
+
+/// `CAST('…' AS …)`.
+fn cast_of(text: String, data_type: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
-        expr: Box::new(Expr::value(Value::SingleQuotedString(text.to_owned()))),
-        data_type: DataType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
+        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        data_type,
         array: false,
         format: None,
     }

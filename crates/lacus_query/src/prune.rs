@@ -3,6 +3,7 @@
 //! A filter here only rules rows out: DataFusion looks at the values of what is left. So it must accept whatever DataFusion
 //! accepts, whose floats have a total order (NaN above all, -0 below 0), while a [`Filter`]'s are numpy's.
 
+use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
@@ -16,6 +17,9 @@ use crate::tensors::Kind;
 pub(crate) trait Columns {
     /// The mapping of a stored column.
     fn mapping(&self, name: &str) -> Option<&Mapping>;
+
+    /// Whether a stored column holds dates, times or decimals as integers, so that zones bound them.
+    fn is_counted(&self, name: &str) -> bool;
 
     /// What a stored column holds.
     fn kind(&self, name: &str) -> Kind;
@@ -44,7 +48,7 @@ pub(crate) fn superset(predicate: &Expr, columns: &dyn Columns) -> Option<Filter
             let name = column(expr)?;
             let mut constants = Vec::with_capacity(list.len());
             for value in list.iter().map(literal) {
-                constants.push(constant(columns.mapping(name)?, value?)?);
+                constants.push(constant_of(name, value?, columns)?);
             }
             Some(Filter::In(name.to_owned(), constants))
         }
@@ -93,8 +97,7 @@ fn column(expr: &Expr) -> Option<&str> {
     }
 }
 
-fn is_text(data_type: &arrow::datatypes::DataType) -> bool {
-    use arrow::datatypes::DataType;
+fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
@@ -118,7 +121,7 @@ fn compared(expr: &Expr, how: Compare, value: &ScalarValue, columns: &dyn Column
     if matches!(mapping, Mapping::Class { .. }) && !matches!(how, Compare::Equal | Compare::Unequal) {
         return None;
     }
-    let value = constant(mapping, value)?;
+    let value = constant_of(name, value, columns)?;
     let compare = |how| Filter::Compare(name.to_owned(), how, value.clone());
     let not = |how| Filter::Not(Box::new(compare(how)));
     let is_zero = matches!(value, Constant::Float(value) if value == 0.0);
@@ -186,6 +189,42 @@ fn integer(value: &ScalarValue) -> Option<i128> {
     }
 }
 
+/// A literal that can be compared with the stored values of a column of this name.
+fn constant_of(name: &str, value: &ScalarValue, columns: &dyn Columns) -> Option<Constant> {
+    match columns.mapping(name)? {
+        Mapping::Logical(data_type) => count(data_type, value).filter(|_| columns.is_counted(name)),
+        mapping => constant(mapping, value),
+    }
+}
+
+/// A literal of the type of a column of dates, times or decimals. Of other types DataFusion casts the column, or the literal.
+fn count(data_type: &DataType, value: &ScalarValue) -> Option<Constant> {
+    if value.data_type() != *data_type {
+        return None;
+    }
+    Some(match value {
+        ScalarValue::Date32(Some(days)) => Constant::Int((*days).into()),
+        ScalarValue::TimestampSecond(Some(count), _)
+        | ScalarValue::TimestampMillisecond(Some(count), _)
+        | ScalarValue::TimestampMicrosecond(Some(count), _)
+        | ScalarValue::TimestampNanosecond(Some(count), _)
+        | ScalarValue::Time64Microsecond(Some(count))
+        | ScalarValue::Time64Nanosecond(Some(count))
+        | ScalarValue::DurationSecond(Some(count))
+        | ScalarValue::DurationMillisecond(Some(count))
+        | ScalarValue::DurationMicrosecond(Some(count))
+        | ScalarValue::DurationNanosecond(Some(count)) => Constant::Int((*count).into()),
+        ScalarValue::Time32Second(Some(count)) | ScalarValue::Time32Millisecond(Some(count)) => {
+            Constant::Int((*count).into())
+        }
+        // A number that is compared with decimals is a value, so its text says it best.
+        ScalarValue::Decimal128(Some(unscaled), precision, scale) => {
+            Constant::Text(Decimal128Type::format_decimal(*unscaled, *precision, *scale))
+        }
+        _ => return None,
+    })
+}
+
 /// A literal that can be compared with the stored values of a column.
 fn constant(mapping: &Mapping, value: &ScalarValue) -> Option<Constant> {
     let is_number = matches!(mapping, Mapping::Number(dtype) if *dtype != lacus_tensor::DType::BF16);
@@ -245,6 +284,10 @@ mod tests {
             self.get(name)
         }
 
+        fn is_counted(&self, name: &str) -> bool {
+            name != "old"
+        }
+
         fn kind(&self, name: &str) -> Kind {
             match name {
                 "pixels" => Kind::Tensor(TensorType {
@@ -263,6 +306,9 @@ mod tests {
             ("n", Mapping::Number(DType::I64)),
             ("x", Mapping::Number(DType::F64)),
             ("t", Mapping::Text),
+            ("day", Mapping::Logical(DataType::Date32)),
+            ("price", Mapping::Logical(DataType::Decimal128(10, 2))),
+            ("old", Mapping::Logical(DataType::Date32)),
             ("label", Mapping::Class { dtype: DType::U32, names }),
         ]
         .into();
@@ -300,6 +346,14 @@ mod tests {
         check(col("n").in_list(vec![lit(1i64)], true), None);
         check(col("t").is_null(), Some(Filter::Missing("t".into())));
         check(col("t").is_not_null(), Some(not(Filter::Missing("t".into()))));
+        let day = || lit(ScalarValue::Date32(Some(7)));
+        check(col("day").gt_eq(day()), Some(compare("day", Compare::AtLeast, 7i64.into())));
+        check(col("day").gt_eq(lit(7i64)), None);
+        // Rows hold it as text.
+        check(col("old").gt_eq(day()), None);
+        let price = |unscaled, scale| lit(ScalarValue::Decimal128(Some(unscaled), 10, scale));
+        check(col("price").lt(price(1250, 2)), Some(compare("price", Compare::Below, "12.50".into())));
+        check(col("price").lt(price(125, 1)), None);
         // Of a conjunction a part is enough, of a disjunction all parts are needed.
         let known = col("n").eq(lit(1i64));
         let unknown = col("n").eq(col("x"));

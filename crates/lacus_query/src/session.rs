@@ -21,6 +21,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsable;
 use datafusion::sql::sqlparser::ast::{self, Statement};
 use lacus_dataset::View;
+use lacus_error::did_you_mean;
 use lacus_io::{Memory, Pool, boxed};
 
 use crate::calls::{is_plain, udf};
@@ -294,7 +295,7 @@ async fn open(sources: &dyn Sources, table: &TableRef, text: &str) -> Result<Vie
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let close = close_to(&table.name, &names);
     let why = match (close.is_empty(), names.is_empty()) {
-        (false, _) => format!("no dataset {:?}; did you mean {}?", table.name, close.join(" or ")),
+        (false, _) => format!("no dataset {:?}{}", table.name, did_you_mean(&close)),
         (_, false) => format!("no dataset {:?}; known here: {}", table.name, names.join(", ")),
         _ => format!("no dataset {:?}: name one by its URL, in double quotes", table.name),
     };
@@ -489,9 +490,6 @@ fn unknown_function(statement: &Statement, context: &SessionContext) -> Option<(
     let ControlFlow::Break(name) = found else { return None };
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     let close = close_to(&name.value, &names);
-    let why = match close.is_empty() {
-        true => format!("no function {:?}", name.value),
-        false => format!("no function {:?}; did you mean {}?", name.value, close.join(" or ")),
-    };
+    let why = format!("no function {:?}{}", name.value, did_you_mean(&close));
     Some((name, why))
 }

@@ -6,7 +6,7 @@
 //!
 //! The rows of a partition follow each other in the view, and the plan is told so: a sort by place costs nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,6 +59,8 @@ pub(crate) struct Source {
     view: View,
     schema: SchemaRef,
     mappings: Arc<HashMap<String, Mapping>>,
+    /// Columns whose dates, times or decimals are integers.
+    counted: Arc<HashSet<String>>,
     /// By column: whether its samples are read late.
     wide: Arc<[bool]>,
     /// What stands behind the columns.
@@ -101,7 +103,7 @@ impl Source {
 
     /// Some stored columns of a view.
     pub(crate) async fn of(view: &View, names: &[String]) -> Result<Source, lacus_dataset::DatasetError> {
-        let mut mappings = HashMap::new();
+        let (mut mappings, mut counted) = (HashMap::new(), HashSet::new());
         let mut wide = Vec::with_capacity(names.len());
         for name in names {
             let facts = view.source().column_facts(name)?;
@@ -110,6 +112,9 @@ impl Source {
                 Form::Text => view.usual_bytes(name).await? > 4 * NARROW_TEXT_BYTES,
                 Form::Int | Form::Float | Form::Real => false,
             };
+            if facts.column.form() == Form::Int && facts.column.logical().is_some() {
+                counted.insert(name.clone());
+            }
             wide.push(is_wide || facts.column.htype().link);
             if let Ok(mapping) = Mapping::of(&facts.column, facts.metadata.as_ref()) {
                 mappings.insert(name.clone(), mapping);
@@ -120,6 +125,7 @@ impl Source {
             view: view.clone(),
             schema,
             mappings: Arc::new(mappings),
+            counted: Arc::new(counted),
             wide: wide.into(),
             more: Vec::new(),
             is_pruned: true,
@@ -165,6 +171,10 @@ impl Source {
 impl Columns for Source {
     fn mapping(&self, name: &str) -> Option<&Mapping> {
         self.mappings.get(name)
+    }
+
+    fn is_counted(&self, name: &str) -> bool {
+        self.counted.contains(name)
     }
 
     fn kind(&self, name: &str) -> Kind {

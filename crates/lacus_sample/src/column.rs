@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::error::SampleError;
 use crate::htype::{Base, HType};
+use crate::logical::Logical;
 use crate::options::{self, Settings};
 use crate::rules::{Holds, Rules, rules};
 use crate::tiling::Tiling;
@@ -107,7 +108,7 @@ pub enum Form {
     Float,
     /// The bits of a float64: scalars of it.
     Real,
-    /// Text: texts as they are, JSON as its text, links as URLs.
+    /// Text: texts as they are, JSON as its text, links as URLs, decimals of more than 18 digits.
     Text,
     /// Shape, codec and bytes: everything else.
     Blob,
@@ -151,7 +152,14 @@ impl Column {
             ));
         }
         let (options, settings) = options::read(htype.base, &spec.options)?;
-        let dtype = check_dtype(htype, rules, spec.dtype)?;
+        let dtype = match settings.logical.as_ref().is_some_and(Logical::is_wide) {
+            false => check_dtype(htype, rules, spec.dtype)?,
+            true if spec.dtype.is_none() => None,
+            true => {
+                let why = "a decimal of more than 18 digits is kept as text and has none";
+                return Err(SampleError::spec("dtype", why));
+            }
+        };
         let shape = check_shape(htype, rules, spec, settings.size)?;
         let compression = match &spec.compression {
             Some(text) => text.parse()?,
@@ -236,6 +244,16 @@ impl Column {
         &self.settings.classes.names
     }
 
+    /// What its integers mean, where they are dates, times or decimals. Of decimals with more than 18 digits, rows hold texts.
+    pub fn logical(&self) -> Option<&Logical> {
+        self.settings.logical.as_ref()
+    }
+
+    /// Whether rows hold decimals as text.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.logical().is_some_and(Logical::is_wide)
+    }
+
     /// The options of its type, in the one way they are kept.
     pub fn options(&self) -> &Map<String, Value> {
         &self.options
@@ -249,7 +267,7 @@ impl Column {
     /// How rows hold it. That of an open column is known when it is settled.
     pub fn form(&self) -> Form {
         let rules = rules(self.htype.base);
-        if self.htype.link || rules.holds == Holds::Text {
+        if self.htype.link || rules.holds == Holds::Text || self.is_wide() {
             return Form::Text;
         }
         let is_scalar = rules.holds == Holds::Numbers && self.shape.as_deref() == Some(&[]);
@@ -357,6 +375,9 @@ impl Column {
     fn expected_of(&self, dtype: &str) -> String {
         if self.rules().holds == Holds::Bytes {
             return "bytes".to_owned();
+        }
+        if let Some(logical) = self.logical() {
+            return logical.expected();
         }
         let named = |axes: &[&str], shape: Option<&[Option<u64>]>| {
             let axis = |(k, name): (usize, &&str)| match shape.and_then(|shape| shape[k]) {

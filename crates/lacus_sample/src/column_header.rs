@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 use crate::column::{Column, ColumnSpec, Compression, Form};
 use crate::error::SampleError;
 use crate::htype::HType;
+use crate::logical::Logical;
+use crate::options;
 use crate::rules::{Holds, rules};
 use crate::tiling::Tiling;
 
@@ -94,7 +96,10 @@ impl Column {
             false => corrupt(format!("the parameters are not readable: {error}")),
         })?;
         let rules = rules(htype.base);
-        let is_text = htype.link || rules.holds == Holds::Text;
+        // What options say wrong is found when the column is made.
+        let is_wide = options::read(htype.base, &parameters.options)
+            .is_ok_and(|(_, settings)| settings.logical.as_ref().is_some_and(Logical::is_wide));
+        let is_text = htype.link || rules.holds == Holds::Text || is_wide;
         if is_text != (header.dtype == STRING) {
             return Err(corrupt(format!("{htype} with the dtype {:?}", header.dtype)));
         }
@@ -105,7 +110,7 @@ impl Column {
         };
         let dtype =
             dtype.map(|name| DType::from_str(name).map_err(|_| unknown("dtype", name))).transpose()?;
-        if dtype.is_none() && !rules.dtypes.is_empty() {
+        if dtype.is_none() && !rules.dtypes.is_empty() && !is_wide {
             return Err(corrupt(format!("{htype} without a dtype")));
         }
         let axis = |size: &i64| match size {

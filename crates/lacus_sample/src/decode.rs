@@ -264,7 +264,7 @@ pub fn decode_text(column: &Column, text: &str) -> Result<Value, SampleError> {
     check_form(column, Form::Text)?;
     let htype = column.htype();
     let one = |text: String| if htype.link { Value::Link(text) } else { Value::Text(text) };
-    let is_plain = htype.link || htype.base == Base::Text;
+    let is_plain = htype.link || htype.base == Base::Text || column.is_wide();
     if is_plain && !htype.sequence {
         return Ok(one(text.to_owned()));
     }

@@ -6,20 +6,22 @@
 
 use std::borrow::Cow;
 
+use lacus_error::close_to;
 use lacus_layout::{values_to_floats, values_to_ints, values_to_reals};
 use lacus_media::{Family, Limits};
 use lacus_tensor::{DType, Shape, TensorRef};
 use serde_json::Value as Json;
 
 use crate::column::{Column, Form};
+use crate::count::{counted, wide_decimal};
 use crate::elements::Elements;
 use crate::error::SampleError;
 use crate::fit::{fit, fit_scalars, shape_fits};
 use crate::frames::{self, SEQUENCE};
 use crate::htype::Base;
 use crate::literal;
+use crate::logical::Logical;
 use crate::media::{self, Encoded};
-use crate::names::close_to;
 use crate::options::brief;
 use crate::pack::{LARGEST_PIECE_BYTES, Piece, Policy, pack_tile, pack_whole};
 use crate::polygon::encode_polygons;
@@ -110,16 +112,27 @@ pub fn encode_scalars(column: &Column, rows: &TensorRef<'_>) -> Vec<Result<Store
     let form = column.form();
     let elements = Elements::of(rows);
     let literal = elements.dtype == DType::F64;
-    if let Some(all) = fit_scalars(column, &elements, literal).and_then(|fitted| scalars(form, &fitted)) {
+    // A number given for a decimal is its value, not how often it has the last digit.
+    let is_decimal = matches!(column.logical(), Some(Logical::Decimal { .. }));
+    if let (false, Some(all)) =
+        (is_decimal, fit_scalars(column, &elements, literal).and_then(|fitted| scalars(form, &fitted)))
+    {
         return all.into_iter().map(Ok).collect();
     }
     // At least one does not fit: which, and why, is found one by one.
     let one = |bytes: &[u8]| {
         let shape = Shape::default();
         let element = Elements { dtype: elements.dtype, shape, bytes: Cow::Owned(bytes.to_vec()) };
-        match form {
-            Form::Int | Form::Float | Form::Real => encode_scalar(form, &fit(column, element, literal)?),
-            Form::Text | Form::Blob => Err(column.misfit(column.expected(), "a number")),
+        match (form, column.logical()) {
+            (Form::Int, Some(logical)) => {
+                encode_scalar(form, &counted(column, logical, Sample::Tensor(element.view()?))?)
+            }
+            (Form::Text, Some(logical)) => {
+                let text = wide_decimal(column, logical, Sample::Tensor(element.view()?))?;
+                Ok(Stored::Text(Cow::Owned(text)))
+            }
+            (Form::Int | Form::Float | Form::Real, _) => encode_scalar(form, &fit(column, element, literal)?),
+            (Form::Text | Form::Blob, _) => Err(column.misfit(column.expected(), "a number")),
         }
     };
     elements.bytes.chunks_exact(elements.dtype.size_bytes()).map(one).collect()
@@ -264,6 +277,9 @@ fn content<'a>(column: &Column, sample: Sample<'a>) -> Result<Encoded<'a>, Sampl
 
 /// A sample of a column of numbers, fitted to it.
 fn numbers<'a>(column: &Column, sample: Sample<'a>) -> Result<Elements<'a>, SampleError> {
+    if let Some(logical) = column.logical() {
+        return counted(column, logical, sample);
+    }
     let is_label = column.htype().base == Base::ClassLabel;
     match sample {
         Sample::Tensor(tensor) => fit(column, Elements::of(&tensor), false),

@@ -90,6 +90,7 @@ fn check_values(column: &Column, elements: &Elements<'_>) -> Result<(), SampleEr
         Base::BBox => check_boxes(column, elements),
         Base::BBox3d => check_boxes_3d(column, elements),
         Base::Keypoints => check_keypoints(column, elements.shape.dims()),
+        Base::Time => check_times(column, elements),
         _ if elements.dtype == DType::Bool => check_bools(column, elements),
         _ => Ok(()),
     }
@@ -98,6 +99,15 @@ fn check_values(column: &Column, elements: &Elements<'_>) -> Result<(), SampleEr
 fn check_bools(column: &Column, elements: &Elements<'_>) -> Result<(), SampleError> {
     match elements.bytes.iter().find(|byte| **byte > 1) {
         Some(byte) => Err(column.misfit("bools of 0 and 1", format!("the value {byte}"))),
+        None => Ok(()),
+    }
+}
+
+fn check_times(column: &Column, elements: &Elements<'_>) -> Result<(), SampleError> {
+    let Some(logical) = column.logical() else { return Ok(()) };
+    let counts = elements.bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
+    match counts.into_iter().find(|count| !logical.holds(*count)) {
+        Some(count) => Err(column.misfit(logical.expected(), count.to_string())),
         None => Ok(()),
     }
 }

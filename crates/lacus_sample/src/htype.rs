@@ -12,8 +12,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lacus_error::close_to;
+
 use crate::error::SampleError;
-use crate::names::close_to;
 
 /// What one sample (or one element of a sequence) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,11 +61,21 @@ pub enum Base {
     Dicom,
     /// Bytes of any meaning.
     Bytes,
+    /// A day.
+    Date,
+    /// A moment.
+    Timestamp,
+    /// A time of day.
+    Time,
+    /// A time span.
+    Duration,
+    /// A decimal number.
+    Decimal,
 }
 
 impl Base {
     /// Every type, in the order of the table on the crate's page.
-    pub const ALL: [Base; 21] = [
+    pub const ALL: [Base; 26] = [
         Base::Generic,
         Base::Image,
         Base::ImageGray,
@@ -86,6 +97,11 @@ impl Base {
         Base::Embedding,
         Base::Dicom,
         Base::Bytes,
+        Base::Date,
+        Base::Timestamp,
+        Base::Time,
+        Base::Duration,
+        Base::Decimal,
     ];
 
     /// Its name.
@@ -112,6 +128,11 @@ impl Base {
             Base::Embedding => "embedding",
             Base::Dicom => "dicom",
             Base::Bytes => "bytes",
+            Base::Date => "date",
+            Base::Timestamp => "timestamp",
+            Base::Time => "time",
+            Base::Duration => "duration",
+            Base::Decimal => "decimal",
         }
     }
 }

@@ -46,6 +46,11 @@
 //! | `embedding` | float32 (float64, float16, bfloat16) | `(size,)` | elements as they are | `size` |
 //! | `dicom` | each file its own | that of the file | files as they come; no arrays | |
 //! | `bytes` | uint8 | `(bytes,)` | zstd where that pays | |
+//! | `date` | int32 | `()` | an integer: days since 1970-01-01 | |
+//! | `timestamp` | int64 | `()` | an integer: units since 1970-01-01T00:00:00, of UTC if it has a time zone | `unit`, `timezone` |
+//! | `time` | int64 | `()` | an integer: units since midnight | `unit` |
+//! | `duration` | int64 | `()` | an integer: units | `unit` |
+//! | `decimal` | int64; none with more than 18 digits | `()` | an integer: the number times ten to the power of the scale; text with more than 18 digits | `precision`, `scale` |
 //! | `sequence[t]` | as t | `(elements,)` | each as t, one after the other | as t |
 //! | `link[t]` | as t | as t, when resolved | a URL | as t |
 //!
@@ -79,12 +84,16 @@
 //! ends in a value or in an error.
 
 mod error;
-mod names;
 
 mod htype;
 
 mod rules;
 mod tiling;
+
+mod calendar;
+mod decimal;
+
+mod logical;
 
 mod options;
 
@@ -108,6 +117,8 @@ mod polygon;
 
 mod stored;
 
+mod count;
+
 mod text;
 
 mod encode;
@@ -116,6 +127,7 @@ mod decode;
 
 pub use column::{Column, ColumnSpec, Compression, Form};
 pub use column_header::ColumnHeader;
+pub use decimal::Scaled;
 pub use decode::{
     Scalars, TileRef, Value, decode_blob, decode_blob_into, decode_scalar, decode_scalar_memory,
     decode_scalars, decode_text, is_tiled, sample_dtype, sequence_elements, tiles_wanted,
@@ -124,6 +136,7 @@ pub use encode::{check_linked, encode, encode_scalars};
 pub use error::SampleError;
 pub use htype::{Base, HType};
 pub use joined_classes::{joined_class_names, moved_classes};
+pub use logical::{Logical, Unit};
 pub use sample::{Sample, Samples, infer};
 pub use stored::{Blob, Stored, Tile};
 pub use tiling::Tiling;

@@ -9,15 +9,20 @@
 //! | `quality` | image, image.gray | of arrays that are encoded, from 1 to 100 |
 //! | `sample_rate` | audio | of arrays that are encoded, in frames per second |
 //! | `size` | embedding | how many numbers it has |
+//! | `unit` | timestamp, time, duration | `s`, `ms`, `us` (unless given) or `ns` |
+//! | `timezone` | timestamp | the name of a time zone, such as `Europe/Zurich`, or an offset, such as `+01:00` |
+//! | `precision`, `scale` | decimal | digits, 18 unless given, 38 at most; how many of them stand behind the point, 3 unless given |
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use lacus_error::close_to;
 use serde_json::{Map, Value, json};
 
+use crate::decimal::MOST_DIGITS;
 use crate::error::SampleError;
 use crate::htype::Base;
-use crate::names::close_to;
+use crate::logical::{Logical, Unit};
 use crate::rules::rules;
 
 /// Which numbers a box consists of.
@@ -76,6 +81,7 @@ pub(crate) struct Settings {
     pub(crate) quality: Option<u8>,
     pub(crate) sample_rate: Option<u32>,
     pub(crate) size: Option<u64>,
+    pub(crate) logical: Option<Logical>,
 }
 
 /// Reads the options of a type, and writes them the one way in which they are kept.
@@ -113,7 +119,9 @@ pub(crate) fn read(
         quality: number(given, "quality", 1, 100)?.map(|quality| quality as u8),
         sample_rate: number(given, "sample_rate", 1, u64::from(u32::MAX))?.map(|rate| rate as u32),
         size: number(given, "size", 1, i64::MAX as u64)?,
+        logical: logical(base, given)?,
     };
+    write_logical(settings.logical.as_ref(), &mut kept);
     for name in ["class_names", "keypoints", "connections", "quality", "sample_rate", "size"] {
         // What was given as null was not given.
         if let Some(value) = given.get(name).filter(|value| !value.is_null()) {
@@ -121,6 +129,68 @@ pub(crate) fn read(
         }
     }
     Ok((kept, settings))
+}
+
+/// What the integers of a type mean.
+fn logical(base: Base, given: &Map<String, Value>) -> Result<Option<Logical>, SampleError> {
+    Ok(Some(match base {
+        Base::Date => Logical::Date,
+        Base::Timestamp => Logical::Timestamp { unit: unit(given)?, timezone: timezone(given)? },
+        Base::Time => Logical::Time { unit: unit(given)? },
+        Base::Duration => Logical::Duration { unit: unit(given)? },
+        Base::Decimal => {
+            let precision = number(given, "precision", 1, u64::from(MOST_DIGITS))?.unwrap_or(18) as u8;
+            let scale = number(given, "scale", 0, u64::from(precision))?;
+            // Three digits behind the point, as DuckDB has it, unless there is no room for them.
+            Logical::Decimal { precision, scale: scale.map_or(precision.min(3), |scale| scale as u8) }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// All options that a meaning has, so that whoever reads the header needs to know no default.
+fn write_logical(logical: Option<&Logical>, kept: &mut Map<String, Value>) {
+    match logical {
+        None | Some(Logical::Date) => {}
+        Some(Logical::Timestamp { unit, timezone }) => {
+            kept.insert("unit".to_owned(), json!(unit.name()));
+            if let Some(timezone) = timezone {
+                kept.insert("timezone".to_owned(), json!(**timezone));
+            }
+        }
+        Some(Logical::Time { unit } | Logical::Duration { unit }) => {
+            kept.insert("unit".to_owned(), json!(unit.name()));
+        }
+        Some(Logical::Decimal { precision, scale }) => {
+            kept.insert("precision".to_owned(), json!(precision));
+            kept.insert("scale".to_owned(), json!(scale));
+        }
+    }
+}
+
+fn unit(given: &Map<String, Value>) -> Result<Unit, SampleError> {
+    match given.get("unit") {
+        None | Some(Value::Null) => Ok(Unit::Microsecond),
+        Some(value) => {
+            let found = Unit::ALL.into_iter().find(|unit| value.as_str() == Some(unit.name()));
+            found.ok_or_else(|| wrong("unit", "s, ms, us or ns", value))
+        }
+    }
+}
+
+fn timezone(given: &Map<String, Value>) -> Result<Option<Arc<str>>, SampleError> {
+    let value = match given.get("timezone") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => value,
+    };
+    let is_name = |name: &&str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_+-/:".contains(c);
+        !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
+    };
+    match value.as_str().filter(is_name) {
+        Some(name) => Ok(Some(name.into())),
+        None => Err(wrong("timezone", "the name of a time zone such as UTC or Europe/Zurich", value)),
+    }
 }
 
 fn wrong(option: &str, expected: &str, found: &Value) -> SampleError {
@@ -310,6 +380,22 @@ mod tests {
             Base::Keypoints,
             json!({"keypoints": ["nose", "ear"], "connections": [[0, 2]]}),
             "connections: expected a list of pairs of numbers of keypoints, found [[0,2]]",
+        );
+        check(Base::Time, json!({"unit": "m"}), "unit: expected s, ms, us or ns, found \"m\"");
+        check(
+            Base::Timestamp,
+            json!({"timezone": "Central Europe"}),
+            "timezone: expected the name of a time zone such as UTC or Europe/Zurich, found \"Central Europe\"",
+        );
+        check(
+            Base::Decimal,
+            json!({"precision": 39}),
+            "precision: expected a whole number from 1 to 38, found 39",
+        );
+        check(
+            Base::Decimal,
+            json!({"precision": 5, "scale": 6}),
+            "scale: expected a whole number from 0 to 5, found 6",
         );
         let long = json!({"size": "x".repeat(10_000)});
         assert!(read(Base::Embedding, &map(long)).unwrap_err().to_string().len() < 200);

@@ -168,6 +168,15 @@ static DICOM: Rules = Rules {
 
 static BYTES: Rules = Rules { holds: Holds::Bytes, dtypes: &[DType::U8], axes: &[&["bytes"]], ..PLAIN };
 
+/// What dates, times and decimals have in common: one integer.
+const COUNT: Rules = Rules { dtypes: &[DType::I64], axes: &[&[]], ..PLAIN };
+
+static DATE: Rules = Rules { dtypes: &[DType::I32], ..COUNT };
+static TIMESTAMP: Rules = Rules { options: &["unit", "timezone"], ..COUNT };
+static TIME: Rules = Rules { options: &["unit"], ..COUNT };
+static DURATION: Rules = Rules { options: &["unit"], ..COUNT };
+static DECIMAL: Rules = Rules { options: &["precision", "scale"], ..COUNT };
+
 /// The rules of a type.
 pub(crate) fn rules(base: Base) -> &'static Rules {
     match base {
@@ -189,6 +198,11 @@ pub(crate) fn rules(base: Base) -> &'static Rules {
         Base::Embedding => &EMBEDDING,
         Base::Dicom => &DICOM,
         Base::Bytes => &BYTES,
+        Base::Date => &DATE,
+        Base::Timestamp => &TIMESTAMP,
+        Base::Time => &TIME,
+        Base::Duration => &DURATION,
+        Base::Decimal => &DECIMAL,
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value as Json;
 
 use crate::column::Column;
+use crate::count::wide_decimal;
 use crate::error::SampleError;
 use crate::htype::Base;
 use crate::options::brief;
@@ -17,7 +18,7 @@ const DEEPEST: usize = 100;
 /// The text that a row holds of a sample.
 pub(crate) fn encode_text<'a>(column: &Column, sample: Sample<'a>) -> Result<Stored<'a>, SampleError> {
     let htype = column.htype();
-    if !htype.sequence && (htype.link || htype.base == Base::Text) {
+    if !htype.sequence && (htype.link || htype.base == Base::Text || column.is_wide()) {
         return Ok(Stored::Text(plain(column, sample)?));
     }
     let value = match htype.sequence {
@@ -34,7 +35,7 @@ fn elements(column: &Column, sample: Sample<'_>) -> Result<Vec<Json>, SampleErro
         Sample::Json(Json::Array(values)) => values.into_iter().map(Sample::Json).collect(),
         other => return Err(column.misfit("a sequence", other.describe())),
     };
-    let is_text = column.htype().link || column.htype().base == Base::Text;
+    let is_text = column.htype().link || column.htype().base == Base::Text || column.is_wide();
     let each = |(index, element): (usize, Sample<'_>)| {
         let value = match is_text {
             true => plain(column, element).map(|text| Json::String(text.into_owned())),
@@ -48,6 +49,9 @@ fn elements(column: &Column, sample: Sample<'_>) -> Result<Vec<Json>, SampleErro
 /// Text, or a link.
 fn plain<'a>(column: &Column, sample: Sample<'a>) -> Result<Cow<'a, str>, SampleError> {
     let link = column.htype().link;
+    if let (true, Some(logical)) = (column.is_wide(), column.logical()) {
+        return wide_decimal(column, logical, sample).map(Cow::Owned);
+    }
     let text = match sample {
         Sample::Text(text) => text,
         Sample::Json(Json::String(text)) => Cow::Owned(text),

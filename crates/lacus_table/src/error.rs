@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use lacus_io::{IoError, IoErrorKind};
+use lacus_error::did_you_mean;
+use lacus_io::IoError;
 use lacus_layout::LayoutError;
 use lacus_tensor::{ErrorKind, TensorError};
 
@@ -126,13 +127,7 @@ impl TableError {
         match self {
             TableError::Tensor(e) => e.kind(),
             TableError::Layout { source, .. } => source.kind(),
-            TableError::Io(e) => match e.kind() {
-                IoErrorKind::NotFound => ErrorKind::NotFound,
-                IoErrorKind::AlreadyExists => ErrorKind::Conflict,
-                IoErrorKind::Invalid => ErrorKind::Invalid,
-                IoErrorKind::Truncated => ErrorKind::Corrupt,
-                IoErrorKind::Refused | IoErrorKind::Full | IoErrorKind::Unavailable => ErrorKind::Unavailable,
-            },
+            TableError::Io(e) => e.kind().into(),
             TableError::NotADataset { .. }
             | TableError::NoSuchTensor { .. }
             | TableError::NoSuchVersion { .. } => ErrorKind::NotFound,
@@ -189,11 +184,7 @@ impl fmt::Display for TableError {
                 write!(f, "a dataset or other files are here already ({url})")
             }
             TableError::NoSuchTensor { name, version, close } => {
-                write!(f, "no tensor {name:?} at version {version}")?;
-                if !close.is_empty() {
-                    write!(f, "; did you mean {}?", close.join(", "))?;
-                }
-                Ok(())
+                write!(f, "no tensor {name:?} at version {version}{}", did_you_mean(close))
             }
             TableError::NoSuchVersion { wanted, newest } => {
                 write!(f, "no version {wanted}; the newest is {newest}")

@@ -42,22 +42,24 @@ mod compare;
 
 pub use compare::difference::{Content, Difference, Fate, Graft, TensorDifference};
 pub use error::TableError;
+pub use lacus_error::edit_distance;
 pub use lacus_layout::{Coords, Value, Wish};
 pub use lacus_tensor::ErrorKind;
 pub use log::history::HistoryEntry;
 pub use log::seal::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
-pub use log::snapshot::edit_distance;
 pub use log::zone::Zone;
 pub use read::array_read::{Amount, ArrayRead, FetchedArray};
 pub use read::arrays::Read;
-pub use read::form::Form;
 pub use read::row_index::RowAxis;
 pub use read::sample_read::{FetchedSamples, SampleRead};
 pub use read::samples::Samples;
-pub use read::scalars::{Numbers, ScalarRead, Scalars};
+pub use read::scalars::{Numbers, ScalarBits, ScalarRead};
+pub use read::value_column::ValueColumn;
+#[doc(hidden)] // The former name, for whoever still uses it.
+pub use read::value_column::ValueColumn as Form;
 pub use schema::FORMAT;
 pub use table::column_types::{ColumnTypes, Join};
-pub use table::rows::{ColumnHeader, ColumnInfo, RowChange};
+pub use table::rows::{ColumnInfo, ColumnRow, RowChange};
 pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, Table, TensorInfo};
 pub use upkeep::lives::{FileLife, Lives};
 pub use upkeep::{

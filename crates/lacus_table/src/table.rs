@@ -35,6 +35,7 @@ use crate::table::transaction::Transaction;
 use crate::write::commit::{Committer, Staged, follow, scan_untagged};
 use crate::write::row_ids::RowIds;
 use crate::write::stage::WriteOptions;
+use crate::write::sync::sync;
 use crate::write::write_set::WriteSet;
 
 /// Which version to open.
@@ -176,10 +177,6 @@ impl Table {
             }
             other => other,
         };
-        // A file system has many ways to say that there is nothing below a file.
-        if let Some(found) = store.absence() {
-            return Err(TableError::NotADataset { url: store.text().to_owned(), found });
-        }
         let version = match at {
             At::Tip => None,
             At::Version(version) => Some(version),
@@ -233,9 +230,6 @@ impl Table {
     /// Whether there is a table.
     #[boxed]
     pub async fn exists(store: &Store) -> Result<bool, TableError> {
-        if store.absence().is_some() {
-            return Ok(false);
-        }
         is_table(store).await
     }
 
@@ -526,9 +520,7 @@ impl Table {
     /// was done last.
     #[boxed]
     pub async fn sync(&self) -> Result<(), TableError> {
-        let committer =
-            Committer { store: &self.store, world: &self.world, cache: &self.cache, rows: &self.rows };
-        committer.sync(&self.snapshot).await
+        sync(&self.store, &self.snapshot).await
     }
 
     pub(crate) fn parts(&self) -> (&Store, &World, &Arc<Cache>, &Snapshot) {

@@ -57,7 +57,8 @@ pub use buffer::{
 pub use copy::{BoxCopy, Target};
 pub use dense::{Tensor, TensorRef};
 pub use dtype::DType;
-pub use error::{ErrorKind, TensorError};
+pub use error::TensorError;
+pub use lacus_error::ErrorKind;
 pub use op::{BinaryOp, UnaryOp};
 pub use scalar::Scalar;
 pub use selection::{Group, Index, Selection, parse_indices};

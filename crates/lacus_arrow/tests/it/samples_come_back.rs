@@ -44,6 +44,9 @@ enum One {
     Json,
     Bytes,
     Polygons,
+    /// A date or a time, of so many counts.
+    Count(DType, u64),
+    Decimal,
     Several(Box<One>),
 }
 
@@ -82,6 +85,22 @@ fn kinds() -> Vec<Kind> {
         spec: ColumnSpec { compression: Some("none".into()), ..spec("image", None, None) },
         one: One::Tensor(DType::U8, vec![None, None, Some(3)]),
     });
+    let with = |htype: &str, options: serde_json::Value| ColumnSpec {
+        options: options.as_object().cloned().unwrap(),
+        ..spec(htype, None, None)
+    };
+    for (htype, options, one) in [
+        ("date", json!({}), One::Count(DType::I32, 1 << 20)),
+        ("timestamp", json!({"unit": "ns"}), One::Count(DType::I64, 1 << 30)),
+        ("timestamp", json!({"unit": "s", "timezone": "Europe/Zurich"}), One::Count(DType::I64, 1 << 30)),
+        ("time", json!({"unit": "ms"}), One::Count(DType::I64, 86_400_000)),
+        ("time", json!({"unit": "us"}), One::Count(DType::I64, 86_400_000)),
+        ("duration", json!({"unit": "ms"}), One::Count(DType::I64, 1 << 30)),
+        ("decimal", json!({"precision": 38, "scale": 2}), One::Decimal),
+    ] {
+        all.push(Kind { spec: with(htype, options.clone()), one: one.clone() });
+        all.push(Kind { spec: with(&format!("sequence[{htype}]"), options), one: several(one) });
+    }
     let mut named = spec("class_label", None, None);
     named.options.insert("class_names".to_owned(), json!(["cat", "dog", "7"]));
     all.push(Kind { spec: named.clone(), one: One::Class(3) });
@@ -126,6 +145,8 @@ fn sample(one: &One, dice: &mut Dice) -> Cell {
                 })
                 .collect(),
         ),
+        One::Count(dtype, end) => Cell::scalar(*dtype, &dice.below(*end).to_le_bytes()),
+        One::Decimal => Cell::text(["0.00", "-0.01", "12345678901234567890.12"][dice.below(3) as usize]),
         One::Several(one) => Cell::List((0..dice.below(4)).map(|_| sample(one, dice)).collect()),
     }
 }
@@ -261,4 +282,17 @@ fn what_an_engine_changed_is_still_ours() {
     let changed = arrow::compute::cast(&array, &view).unwrap();
     let field = field.with_data_type(view);
     assert_eq!(back(&field, &changed).1, samples);
+}
+
+#[test]
+fn decimals_of_a_few_digits_are_integers_where_they_are_stored() {
+    let mut spec = ColumnSpec { htype: Some("decimal".into()), ..ColumnSpec::default() };
+    spec.options = json!({"precision": 5, "scale": 2}).as_object().cloned().unwrap();
+    let (mapping, field) = field(&Column::new(&spec).unwrap());
+    assert_eq!(field.data_type(), &DataType::Decimal128(5, 2));
+    // An integer is how often the last digit is there; it comes back as its text, which says the value.
+    let array = mapping.array(&[Cell::int(1250), Cell::Missing, Cell::int(-1)]).unwrap();
+    let (_, found) = back(&field, &array);
+    assert_eq!(found, [Cell::text("12.50"), Cell::Missing, Cell::text("-0.01")]);
+    assert!(mapping.array(&[Cell::int(100_000)]).unwrap_err().to_string().contains("more than 5 digits"));
 }

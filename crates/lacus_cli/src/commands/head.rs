@@ -143,6 +143,10 @@ fn of_value(column: &Column, value: &Value) -> Shown {
 
 fn of_scalar(column: &Column, dtype: DType, bytes: &[u8]) -> Shown {
     let json = numbers::json(dtype, bytes);
+    if let (Some(logical), Some(count)) = (column.logical(), json.as_i64()) {
+        let text = logical.text(count);
+        return Shown { json: json!(text), text };
+    }
     let name = json.as_u64().and_then(|number| column.class_names().get(usize::try_from(number).ok()?));
     match name {
         Some(name) => Shown { text: brief(name), json: json!(name) },

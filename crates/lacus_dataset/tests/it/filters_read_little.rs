@@ -393,3 +393,42 @@ async fn what_cannot_be_compared_is_an_error() {
     check(Filter::compare("class", Compare::Below, "cat"), ErrorKind::Invalid, "have no order").await;
     check(Filter::Missing("nme".into()), ErrorKind::NotFound, "did you mean \"name\"").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dates_and_decimals_are_ruled_out_by_zones() {
+    let place = Place::new();
+    let mut dataset = place.create().await;
+    let cents = ColumnSpec {
+        options: json!({"precision": 9, "scale": 2}).as_object().cloned().unwrap(),
+        ..spec("decimal")
+    };
+    dataset.add_column("day", &spec("date"), None, None, &options()).await.unwrap();
+    dataset.add_column("price", &cents, None, None, &options()).await.unwrap();
+    for year in [1995, 1996, 1997, 1998] {
+        let days = (1..=9).map(|day| Sample::Text(format!("{year}-01-0{day}").into())).collect();
+        let prices = (1..=9).map(|cent| Sample::Text(format!("{year}.0{cent}").into())).collect();
+        extend(&mut dataset, vec![("day", days), ("price", prices)]).await;
+    }
+    let dataset = place.open().await;
+    let ids = all_ids(&dataset).await;
+    let reads = || dataset.table().store().counts().reads();
+    let before = reads();
+    let late = Filter::compare("day", Compare::Above, "1998-01-09");
+    assert_eq!((dataset.matching(&ids, &late).await.unwrap(), reads()), (vec![], before));
+    let dear = Filter::compare("price", Compare::Above, 1998.095);
+    assert_eq!((dataset.matching(&ids, &dear).await.unwrap(), reads()), (vec![], before));
+    let found = |filter: Filter| {
+        let (dataset, ids) = (&dataset, &ids);
+        async move { dataset.matching(ids, &filter).await.unwrap().iter().map(|(_, count)| count).sum::<u64>() }
+    };
+    assert_eq!(found(Filter::compare("day", Compare::AtLeast, "1998-01-08")).await, 2);
+    assert!(reads() - before <= 3, "one file was read");
+    assert_eq!(found(Filter::compare("price", Compare::Equal, 1997i64)).await, 0);
+    // Numbers of more digits than the column has lie between two of its own.
+    assert_eq!(found(Filter::compare("price", Compare::Below, "1995.035")).await, 3);
+    assert_eq!(found(Filter::compare("price", Compare::Equal, "1995.035")).await, 0);
+    assert_eq!(found(Filter::In("day".into(), vec!["1995-01-01".into(), "1996-01-01".into()])).await, 2);
+    let wrong = dataset.matching(&ids, &Filter::compare("day", Compare::Equal, "soon")).await.unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Invalid);
+    assert!(wrong.to_string().contains("expected a date such as 2026-01-31, found \"soon\""), "{wrong}");
+}

@@ -1,8 +1,9 @@
 //! Plan, fetch, decode: what comes out is what one call gives, and damage is found by the last of them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use lacus_dataset::{Batch, Dataset, ErrorKind, Sample};
+use lacus_dataset::{Batch, Dataset, ErrorKind, Sample, View};
 use lacus_io::{Store, World};
 use lacus_table::Table;
 use lacus_tensor::{Buffer, DType, Index, Shape, Tensor};
@@ -86,6 +87,29 @@ async fn three_steps_give_what_one_call_gives() {
     check(Dataset::new(Table::create(store, World::real()).await.unwrap())).await;
     let place = Place::new();
     check(place.create().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_plans_its_own_rows() {
+    let place = Place::new();
+    let mut dataset = place.create().await;
+    fill(&mut dataset).await;
+    let every: Vec<u64> = (0..30).collect();
+    let view = View::all(Arc::new(dataset), None).await.unwrap();
+    let backwards = view.every(29, -1, 30).unwrap();
+    for column in ["label", "text", "fixed", "ragged"] {
+        let fetched = backwards.plan(column, &every, &[]).await.unwrap().fetch().await.unwrap();
+        let positions: Vec<u64> = (0..30).rev().collect();
+        let expected = view.source().read(column, &positions, &[]).await.unwrap();
+        match (fetched.decode().unwrap(), expected) {
+            (Batch::Stacked(one), Batch::Stacked(other)) => assert_eq!(one, other),
+            (Batch::Values(one), Batch::Values(other)) => assert_eq!(one, other),
+            other => panic!("{other:?}"),
+        }
+    }
+    let some = backwards.select(&["label".to_owned()]).unwrap();
+    assert_eq!(some.plan("fixed", &[0], &[]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(backwards.plan("fixed", &[30], &[]).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lacus_history::{CheckReport, Timeline};
 use lacus_io::{Store, World};
-use lacus_table::{ColumnHeader, ColumnValues, ColumnWrite, Finding, Form, RowChange, Scalars, Table};
+use lacus_table::{ColumnRow, ColumnValues, ColumnWrite, Finding, RowChange, ScalarBits, Table, ValueColumn};
 use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -256,11 +256,11 @@ async fn what_a_power_cut_left_empty_is_removed_if_it_was_never_safe() {
 
 async fn with_rows(dataset: &Dataset) -> (Table, Vec<u64>) {
     let mut main = dataset.timeline.open("main", None).await.unwrap().table;
-    let header = ColumnHeader {
+    let header = ColumnRow {
         htype: "class_label".into(),
         dtype: "int64".into(),
         shape: Vec::new(),
-        form: Form::Int,
+        form: ValueColumn::Int,
         parameters: Default::default(),
         metadata: None,
     };
@@ -277,7 +277,7 @@ async fn with_rows(dataset: &Dataset) -> (Table, Vec<u64>) {
 }
 
 fn labels(ids: &[u64]) -> ColumnWrite<'static> {
-    let values = ColumnValues::Scalars(Scalars::Int(ids.iter().map(|id| *id as i64).collect()));
+    let values = ColumnValues::Scalars(ScalarBits::Int(ids.iter().map(|id| *id as i64).collect()));
     ColumnWrite { name: "labels".into(), ids: ids.to_vec(), values }
 }
 

@@ -19,8 +19,8 @@ use lacus_io::{Store, World};
 use lacus_layout::{Value, Wish, crc32c};
 use lacus_simulation::Dice;
 use lacus_table::{
-    At, BlobSample, BlobTile, ColumnHeader, ColumnValues, ColumnWrite, ErrorKind, Form, Put, Read, RowChange,
-    Scalars, Table, WriteOptions,
+    At, BlobSample, BlobTile, ColumnRow, ColumnValues, ColumnWrite, ErrorKind, Put, Read, RowChange,
+    ScalarBits, Table, ValueColumn, WriteOptions,
 };
 use lacus_tensor::{DType, Index, Shape, Tensor};
 use object_store::ObjectStoreExt;
@@ -100,11 +100,11 @@ async fn put(table: &mut Table, name: &str, value: &Tensor, layout: &str, chunk:
     table.put(vec![put], &options()).await.unwrap();
 }
 
-fn column(name: &str, dtype: &str, form: Form) -> (String, ColumnHeader) {
-    let header = ColumnHeader {
-        htype: if form == Form::Text { "text" } else { "generic" }.into(),
+fn column(name: &str, dtype: &str, form: ValueColumn) -> (String, ColumnRow) {
+    let header = ColumnRow {
+        htype: if form == ValueColumn::Text { "text" } else { "generic" }.into(),
         dtype: dtype.into(),
-        shape: if form == Form::Data { vec![-1] } else { Vec::new() },
+        shape: if form == ValueColumn::Data { vec![-1] } else { Vec::new() },
         form,
         parameters: Default::default(),
         metadata: None,
@@ -113,7 +113,7 @@ fn column(name: &str, dtype: &str, form: Form) -> (String, ColumnHeader) {
 }
 
 fn ints(name: &str, ids: &[u64], of: impl Fn(u64) -> i64) -> ColumnWrite<'static> {
-    let values = ColumnValues::Scalars(Scalars::Int(ids.iter().map(|id| of(*id)).collect()));
+    let values = ColumnValues::Scalars(ScalarBits::Int(ids.iter().map(|id| of(*id)).collect()));
     ColumnWrite { name: name.into(), ids: ids.to_vec(), values }
 }
 
@@ -154,9 +154,9 @@ async fn build(home: &Store) {
         ColumnWrite { name: "blob".into(), ids: few.clone(), values: ColumnValues::Blobs(blobs.collect()) },
     ];
     let headers = vec![
-        column("label", "int64", Form::Int),
-        column("caption", "string", Form::Text),
-        column("blob", "uint8", Form::Data),
+        column("label", "int64", ValueColumn::Int),
+        column("caption", "string", ValueColumn::Text),
+        column("blob", "uint8", ValueColumn::Data),
     ];
     change(&mut main, RowChange { op: "APPEND", append: ids.clone(), writes, headers, ..Default::default() })
         .await;
@@ -209,8 +209,8 @@ async fn content(table: &Table) -> Result<String, HistoryError> {
         let info = table.column(&name)?;
         let header = info.header;
         let values = match header.form {
-            Form::Text => format!("{:?}", table.read_texts(&name, &ids).await?),
-            Form::Data => {
+            ValueColumn::Text => format!("{:?}", table.read_texts(&name, &ids).await?),
+            ValueColumn::Data => {
                 let samples = table.locate(&name, &ids).await?;
                 let tiles: Vec<usize> = (0..ids.len()).flat_map(|i| samples.tiles(i)).collect();
                 let shapes: Vec<_> = (0..ids.len()).map(|i| samples.shape(i)).collect();

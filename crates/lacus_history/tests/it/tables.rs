@@ -7,7 +7,7 @@ use lacus_history::{Choice, Combined, Conflict, FastForward, HistoryError, Recor
 use lacus_io::Store;
 use lacus_layout::{Value, Wish};
 use lacus_table::{
-    ColumnHeader, ColumnValues, ColumnWrite, Form, Put, Read, RowChange, Scalars, Table, TableError,
+    ColumnRow, ColumnValues, ColumnWrite, Put, Read, RowChange, ScalarBits, Table, TableError, ValueColumn,
     WriteOptions,
 };
 use lacus_tensor::{DType, Index, Shape, Tensor};
@@ -57,11 +57,11 @@ pub(crate) async fn get(table: &Table, name: &str) -> Vec<i64> {
 
 /// Makes the column of labels.
 pub(crate) async fn add_labels(table: &mut Table) -> Result<(), TableError> {
-    let header = ColumnHeader {
+    let header = ColumnRow {
         htype: "class_label".into(),
         dtype: "int64".into(),
         shape: Vec::new(),
-        form: Form::Int,
+        form: ValueColumn::Int,
         parameters: Default::default(),
         metadata: None,
     };
@@ -71,7 +71,7 @@ pub(crate) async fn add_labels(table: &mut Table) -> Result<(), TableError> {
 }
 
 fn label_write(ids: Vec<u64>, values: Vec<i64>) -> ColumnWrite<'static> {
-    ColumnWrite { name: LABELS.into(), ids, values: ColumnValues::Scalars(Scalars::Int(values)) }
+    ColumnWrite { name: LABELS.into(), ids, values: ColumnValues::Scalars(ScalarBits::Int(values)) }
 }
 
 /// Appends rows with labels; their ids.
@@ -114,7 +114,7 @@ pub(crate) async fn content(table: &Table) -> Content {
     let labels = match table.is_column(LABELS) {
         true => {
             let read = table.read_scalars(LABELS, &runs).await.unwrap();
-            let Scalars::Int(values) = read.values else { panic!("labels are integers") };
+            let ScalarBits::Int(values) = read.values else { panic!("labels are integers") };
             read.present.iter().zip(values).map(|(there, value)| there.then_some(value)).collect()
         }
         false => vec![None; ids.len()],

@@ -306,3 +306,43 @@ fn json_too_deep_to_be_read_is_not_written() {
     assert!(encode(&column, Sample::Json(nested(101))).is_err());
     assert!(decode_text(&column, &"[".repeat(100_000)).is_err());
 }
+
+#[test]
+fn dates_times_and_decimals() {
+    let check = |column: &Column, given: Sample<'_>, stored: Stored<'_>| {
+        assert_eq!(encode(column, given).unwrap(), stored);
+    };
+    let text = |text: &'static str| Sample::Text(text.into());
+    check(&column("date"), text("1970-01-02"), Stored::Int(1));
+    check(&column("date"), Sample::Json(json!(-1)), Stored::Int(-1));
+    check(&column("timestamp"), text("1970-01-01T00:00:01"), Stored::Int(1_000_000));
+    let zoned = with_options("timestamp", json!({"unit": "s", "timezone": "Europe/Zurich"}));
+    check(&zoned, text("1970-01-01T01:00:01+01:00"), Stored::Int(1));
+    check(&column("time"), text("00:00:00.000001"), Stored::Int(1));
+    check(&column("duration"), text("-PT1S"), Stored::Int(-1_000_000));
+    let price = with_options("decimal", json!({"precision": 6, "scale": 2}));
+    // A number is the value, however it is given.
+    for five in [text("5"), text("5.00"), Sample::Json(json!(5)), Sample::Json(json!(5.0))] {
+        check(&price, five, Stored::Int(500));
+    }
+    let tenth = tensor(DType::F32, &[], &[0.1f32]);
+    check(&price, Sample::Tensor(tenth.as_ref()), Stored::Int(10));
+    let found = lacus_sample::encode_scalars(&price, &tensor(DType::I16, &[2], &[5i16, -7]).as_ref());
+    assert_eq!(
+        found.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
+        [Stored::Int(500), Stored::Int(-700)]
+    );
+    let wide = with_options("decimal", json!({"precision": 38, "scale": 2}));
+    assert_eq!((wide.form(), wide.dtype()), (Form::Text, None));
+    check(&wide, text("12345678901234567890.5"), Stored::Text("12345678901234567890.50".into()));
+    check(&wide, Sample::Json(json!(7)), Stored::Text("7.00".into()));
+    assert_eq!(decode_text(&wide, "7.00").unwrap(), Value::Text("7.00".into()));
+    // Sequences hold the integers, and texts of many digits.
+    let days = column("sequence[date]");
+    let both = Sample::Sequence(vec![text("1970-01-02"), text("1970-01-03")]);
+    let day = |count: i32| Value::Tensor(tensor(DType::I32, &[], &[count]));
+    assert_eq!(same(&days, both), Value::Sequence(vec![day(1), day(2)]));
+    let several = with_options("sequence[decimal]", json!({"precision": 20, "scale": 1}));
+    let stored = encode(&several, Sample::Sequence(vec![text("1.5"), Sample::Json(json!(2))])).unwrap();
+    assert_eq!(stored, Stored::Text(r#"["1.5","2.0"]"#.into()));
+}

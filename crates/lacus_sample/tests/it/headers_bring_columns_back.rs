@@ -44,6 +44,9 @@ fn columns() -> Vec<Column> {
             shape: Some(vec![None, Some(9), Some(3)]),
             ..spec("link[image]")
         },
+        ColumnSpec { options: map(json!({"unit": "ns", "timezone": "Europe/Zurich"})), ..spec("timestamp") },
+        ColumnSpec { options: map(json!({"precision": 30, "scale": 30})), ..spec("decimal") },
+        ColumnSpec { options: map(json!({"precision": 30, "scale": 0})), ..spec("sequence[decimal]") },
     ];
     columns.extend(more.iter().map(|spec| Column::new(spec).unwrap()));
     columns.push(columns[0].with_tiling(Tiling::new(100, 10).unwrap()));
@@ -75,6 +78,15 @@ fn the_fields_are_these() {
         r#"{"compression":"auto","options":{"class_names":["a"]}}"#,
     );
     check(spec("text"), "string", &[], r#"{"compression":"auto"}"#);
+    check(spec("date"), "int32", &[], r#"{"compression":"auto"}"#);
+    check(spec("timestamp"), "int64", &[], r#"{"compression":"auto","options":{"unit":"us"}}"#);
+    check(spec("decimal"), "int64", &[], r#"{"compression":"auto","options":{"precision":18,"scale":3}}"#);
+    check(
+        ColumnSpec { options: map(json!({"precision": 19})), ..spec("decimal") },
+        "string",
+        &[],
+        r#"{"compression":"auto","options":{"precision":19,"scale":3}}"#,
+    );
     check(
         ColumnSpec { dtype: Some(DType::U16), ..spec("image") },
         "uint16",

@@ -563,3 +563,36 @@ fn sequences() {
     let error = encode(&column("sequence[generic]"), Sample::Sequence(vec![])).unwrap_err();
     assert!(error.to_string().contains("is open until its first sample"), "{error}");
 }
+
+#[test]
+fn dates_times_and_decimals() {
+    bad(&column("date"), text("soon"), "date: expected a date such as 2026-01-31, found \"soon\"");
+    let day = "date: expected a date such as 2026-01-31, found ";
+    bad(&column("date"), Sample::Json(json!(1.5)), &format!("{day}the number 1.5"));
+    bad(&column("date"), Sample::Json(json!(i64::MAX)), &format!("{day}{}", i64::MAX));
+    let naive = "timestamp: expected a time in us such as 2026-01-31T08:30:00.000250: the column has no time zone, found \"2026-01-31T08:30:00Z\"";
+    bad(&column("timestamp"), text("2026-01-31T08:30:00Z"), naive);
+    let time = "time: expected a time of day in s such as 08:30:00, found 86400";
+    let seconds = with_options("time", json!({"unit": "s"}));
+    bad(&seconds, Sample::Json(json!(86400)), time);
+    let rows = of(DType::I64, &[2], &[86399i64, 86400]);
+    let found = lacus_sample::encode_scalars(&seconds, &rows.as_ref());
+    assert!(found[0].is_ok());
+    assert_eq!(found[1].as_ref().unwrap_err().to_string(), time);
+    let price = with_options("decimal", json!({"precision": 4, "scale": 2}));
+    let expected =
+        "decimal: expected a decimal number of at most 4 digits, 2 of them behind the point, found ";
+    bad(&price, text("100.00"), &format!("{expected}\"100.00\""));
+    bad(&price, text("1.005"), &format!("{expected}\"1.005\""));
+    bad(&price, Sample::Json(json!(1.005)), &format!("{expected}1.005"));
+    bad(&price, Sample::Json(json!(true)), &format!("{expected}true or false"));
+    let wide = with_options("decimal", json!({"precision": 20, "scale": 0}));
+    bad(
+        &wide,
+        text("x"),
+        "decimal: expected a decimal number of at most 20 digits, 0 of them behind the point, found \"x\"",
+    );
+    let spec = ColumnSpec { dtype: Some(DType::I64), options: wide.options().clone(), ..spec("decimal") };
+    let error = Column::new(&spec).unwrap_err().to_string();
+    assert_eq!(error, "dtype: a decimal of more than 18 digits is kept as text and has none");
+}

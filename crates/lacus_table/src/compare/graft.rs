@@ -23,9 +23,9 @@ use crate::log::deletion;
 use crate::log::held::PENDING;
 use crate::log::identity::{identified, identity};
 use crate::log::snapshot::{HeaderRow, TensorState};
-use crate::read::form::Form;
 use crate::read::row_index::RowAxis;
 use crate::read::tensor_index::live_runs;
+use crate::read::value_column::ValueColumn;
 use crate::schema::{DATASET_ROW, ROW_AXIS};
 use crate::table::Table;
 use crate::table::rows::runs;
@@ -181,7 +181,7 @@ impl Plan {
         }
         for (name, ids) in &graft.samples {
             let (ours, theirs) = both(table, source, [name, graft.there(name)])?;
-            if Form::of(&ours.header)? != Form::of(&theirs.header)? {
+            if ValueColumn::of(&ours.header)? != ValueColumn::of(&theirs.header)? {
                 return Err(unfit(name, "its samples are kept in another form"));
             }
             let mut ids: Vec<u64> = ids.iter().copied().filter(|id| is_row(*id)).collect();
@@ -326,7 +326,7 @@ async fn check_header(
         return Ok(());
     }
     if ours.header.is_column() {
-        return match Form::of(&ours.header)? == Form::of(&theirs.header)? {
+        return match ValueColumn::of(&ours.header)? == ValueColumn::of(&theirs.header)? {
             true => Ok(()),
             false => Err(unfit(name, "its samples are kept in another form")),
         };

@@ -9,9 +9,9 @@ use crate::compare::own_rows::{OwnFile, Side};
 use crate::error::TableError;
 use crate::log::held::extend_run;
 use crate::log::snapshot::HeaderRow;
-use crate::read::form::Form;
 use crate::read::row_index::{ColumnIndex, build_column};
 use crate::read::samples::{SampleCache, Samples};
+use crate::read::value_column::ValueColumn;
 use crate::schema::{CELL_PAGE_ROWS, TEXT_PAGE_BYTES};
 
 /// Samples compared at a time.
@@ -32,14 +32,14 @@ pub(crate) async fn compare_samples(
     headers: [&Arc<HeaderRow>; 2],
     deleted: &RoaringTreemap,
 ) -> Result<Content, TableError> {
-    let form = Form::of(headers[1])?;
+    let form = ValueColumn::of(headers[1])?;
     let old = index_of(&sides[0], names[0], headers[0]).await?;
     let new = index_of(&sides[1], names[1], headers[1]).await?;
     let (old_ids, new_ids) = (ids_of(&old, |_| true), ids_of(&new, |_| true));
     let mut unsure = &old_ids & &new_ids;
     let mut updated = RoaringTreemap::new();
     // A rename wrote all samples again: taking those for changed would make every merge with it a conflict.
-    if form != Form::Data && names[0] == names[1] {
+    if form != ValueColumn::Data && names[0] == names[1] {
         let name = names[1];
         let files = || sides.iter().flat_map(|side| side.own.of(name));
         let written = files().filter(|own| !own.is_shared).map(file_bytes).sum::<u64>();
@@ -90,11 +90,11 @@ fn file_bytes(own: &OwnFile) -> u64 {
 }
 
 /// About how many bytes reading the values of these rows takes.
-fn look_bytes(own: &OwnFile, name: &str, form: Form) -> u64 {
+fn look_bytes(own: &OwnFile, name: &str, form: ValueColumn) -> u64 {
     let Some(held) = own.entry.held(name) else { return 0 };
     let values = own.entry.tags.tail;
     let pages = match form {
-        Form::Text => held.row_count() * TEXT_PAGE_BYTES as u64,
+        ValueColumn::Text => held.row_count() * TEXT_PAGE_BYTES as u64,
         _ => {
             let page_rows = CELL_PAGE_ROWS as u64;
             let mut pages = 0;
@@ -115,7 +115,7 @@ fn look_bytes(own: &OwnFile, name: &str, form: Form) -> u64 {
 async fn differing(
     sides: &[Side<'_>; 2],
     indexes: [Arc<ColumnIndex>; 2],
-    form: Form,
+    form: ValueColumn,
     ids: &RoaringTreemap,
 ) -> Result<RoaringTreemap, TableError> {
     let mut differ = RoaringTreemap::new();
@@ -125,7 +125,7 @@ async fn differing(
     let all: Vec<u64> = ids.iter().collect();
     for group in all.chunks(GROUP_SAMPLES) {
         match form {
-            Form::Int | Form::Float | Form::Real => {
+            ValueColumn::Int | ValueColumn::Float | ValueColumn::Real => {
                 let mut runs = Vec::new();
                 group.iter().for_each(|id| extend_run(&mut runs, *id, 1));
                 let old = caches[0].scalars(stores[0], &indexes[0], &runs).await?;
@@ -133,12 +133,12 @@ async fn differing(
                 let same = |i: usize| old.values.is_same_at(&new.values, i);
                 differ.extend((0..group.len()).filter(|i| !same(*i)).map(|i| group[i]));
             }
-            Form::Text => {
+            ValueColumn::Text => {
                 let old = caches[0].texts(stores[0], &indexes[0], group).await?;
                 let new = caches[1].texts(stores[1], &indexes[1], group).await?;
                 differ.extend((0..group.len()).filter(|i| old[*i] != new[*i]).map(|i| group[i]));
             }
-            Form::Data => {
+            ValueColumn::Data => {
                 let old = caches[0].locate(stores[0], Arc::clone(&indexes[0]), group).await?;
                 let new = caches[1].locate(stores[1], Arc::clone(&indexes[1]), group).await?;
                 let differs = |i: &usize| tiles(&old, *i) != tiles(&new, *i);

@@ -21,8 +21,8 @@ use crate::compare::samples::compare_samples;
 use crate::error::TableError;
 use crate::log::identity;
 use crate::log::snapshot::{HeaderRow, TensorState};
-use crate::read::form::Form;
 use crate::read::row_index::{RowAxis, live_pieces, with_sequences};
+use crate::read::value_column::ValueColumn;
 use crate::schema::ROW_AXIS;
 use crate::table::{Table, parse_metadata};
 
@@ -117,7 +117,7 @@ async fn compare_tensor(
         && parse_metadata(old.metadata.as_deref()) != parse_metadata(new.metadata.as_deref());
     let is_untouched = sides.iter().zip(names).all(|(side, name)| side.own.of(name).is_empty());
     let content = match (old.is_column(), new.is_column()) {
-        (true, true) if Form::of(old)? != Form::of(new)? => Content::Whole,
+        (true, true) if ValueColumn::of(old)? != ValueColumn::of(new)? => Content::Whole,
         (true, true) if is_untouched => Content::Same,
         (true, true) => compare_samples(sides, names, headers, deleted).await?,
         (false, false) => compare_array(sides, names, headers, is_kept, is_untouched).await?,

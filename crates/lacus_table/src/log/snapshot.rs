@@ -462,14 +462,8 @@ impl Snapshot {
 
     /// Names close to one that was not found, for error messages.
     pub(crate) fn close_to(&self, name: &str) -> Vec<String> {
-        let wanted = name.to_lowercase();
-        let mut close: Vec<(usize, &String)> = self
-            .tensors()
-            .map(|(n, _)| (edit_distance(&wanted, &n.to_lowercase()), n))
-            .filter(|(distance, n)| *distance <= 2.max(n.len() / 3))
-            .collect();
-        close.sort();
-        close.into_iter().take(3).map(|(_, n)| format!("{n:?}")).collect()
+        let close = lacus_error::close_to(name, self.tensors().map(|(name, _)| name.as_str()));
+        close.into_iter().map(|name| format!("{name:?}")).collect()
     }
 }
 
@@ -496,22 +490,6 @@ fn missing_header() -> HeaderRow {
         parameters: String::new(),
         metadata: None,
     }
-}
-
-/// How many characters have to be changed, added or left out to make one name of another.
-pub fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut previous = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = previous + usize::from(x != *y);
-            previous = row[j + 1];
-            row[j + 1] = substituted.min(previous + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The tags of an `add` action.

@@ -9,7 +9,7 @@
 //! plan, fetch and decode, that a caller can overlap.
 
 pub(crate) mod tensor_index;
-pub(crate) mod form;
+pub(crate) mod value_column;
 pub(crate) mod cells;
 pub(crate) mod row_index;
 pub(crate) mod blob_index;

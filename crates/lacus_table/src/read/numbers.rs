@@ -17,10 +17,10 @@ use crate::files::checks::overlapping;
 use crate::files::file_index::FileIndex;
 use crate::log::held::extend_run;
 use crate::read::cells::read_verified;
-use crate::read::form::Form;
 use crate::read::row_index::ColumnIndex;
 use crate::read::scalars::{Numbers, width};
 use crate::read::tensor_index::{Cache, all};
+use crate::read::value_column::ValueColumn;
 use crate::schema::column;
 
 /// What a kept page takes beside its values, about.
@@ -37,7 +37,7 @@ pub(crate) async fn read_numbers(
     ids: &[(u64, u64)],
 ) -> Result<Numbers, TableError> {
     let form = match index.form {
-        Some(form @ (Form::Int | Form::Float | Form::Real)) => form,
+        Some(form @ (ValueColumn::Int | ValueColumn::Float | ValueColumn::Real)) => form,
         _ => return Err(TableError::refused("read scalars", format!("{:?} has none", index.name))),
     };
     let numbers = index.files_of(ids);
@@ -58,14 +58,14 @@ enum Page {
 
 impl Page {
     /// A part of a column; `None` if it is of another type.
-    fn of(array: &ArrayRef, form: Form, from: usize, count: usize) -> Option<Page> {
+    fn of(array: &ArrayRef, form: ValueColumn, from: usize, count: usize) -> Option<Page> {
         let rows = from..from + count;
         Some(match form {
-            Form::Float => {
+            ValueColumn::Float => {
                 let values = &array.as_primitive_opt::<Float32Type>()?.values()[rows];
                 Page::Narrow(values.iter().map(|value| value.to_bits()).collect())
             }
-            Form::Real => {
+            ValueColumn::Real => {
                 let values = &array.as_primitive_opt::<Float64Type>()?.values()[rows];
                 Page::Wide(values.iter().map(|value| value.to_bits()).collect())
             }
@@ -172,7 +172,7 @@ impl<'a> FilePages<'a> {
 
     /// The pages that are wanted; those that are not known are read at once. Where many are wanted, all of the column's are
     /// read: the others will be soon.
-    async fn load(&self, store: &Store, form: Form) -> Result<Pages, TableError> {
+    async fn load(&self, store: &Store, form: ValueColumn) -> Result<Pages, TableError> {
         let mut key = format!("{} {} page ", self.index.file_keys[self.number].rows, form.name());
         let start = key.len();
         let mut known = |page: usize| -> Option<Arc<Page>> {
@@ -277,7 +277,7 @@ fn gather(
     parts: &[Part],
     files: &[FilePages<'_>],
     pages: &[Pages],
-    form: Form,
+    form: ValueColumn,
 ) -> Result<Numbers, TableError> {
     let rows: usize = parts.iter().map(|part| part.count).sum();
     let too_much = |error: lacus_tensor::TensorError| TableError::from(error.for_what("numbers"));
@@ -287,7 +287,7 @@ fn gather(
         pages[part.file as usize].get(at)?.as_deref()
     };
     let done = match form {
-        Form::Float => copy(parts, values.cast_mut(), |part| page(part).map(Page::narrow)),
+        ValueColumn::Float => copy(parts, values.cast_mut(), |part| page(part).map(Page::narrow)),
         _ => copy(parts, values.cast_mut(), |part| page(part).map(Page::wide)),
     };
     if let Some(part) = done.err() {

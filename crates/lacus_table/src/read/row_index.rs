@@ -14,8 +14,8 @@ use crate::log::content_key::{file_key, held_key, state_key};
 use crate::log::held::extend_run;
 use crate::log::snapshot::{FileEntry, FileKind, HeaderRow, Held, Snapshot, TensorState};
 use crate::read::cells::read_verified;
-use crate::read::form::Form;
 use crate::read::tensor_index::{Cache, all, long_column};
+use crate::read::value_column::ValueColumn;
 use crate::schema::{ROW_AXIS, column};
 
 /// Rows of one file with consecutive ids, all alive.
@@ -45,7 +45,7 @@ pub(crate) struct ColumnIndex {
     /// Names for what is cached of each file.
     pub file_keys: Vec<FileKeys>,
     /// Which column of the table holds the samples; `None` for the rows themselves.
-    pub form: Option<Form>,
+    pub form: Option<ValueColumn>,
     /// Sorted by id. The tiles of one sample are segments of one row each, next to each other.
     pub segments: Vec<Segment>,
 }
@@ -359,9 +359,9 @@ pub(crate) async fn build_column(
     cache.prove_all(store, &state.files).await?;
     let form = match name {
         ROW_AXIS => None,
-        _ => Some(Form::of(&state.header)?),
+        _ => Some(ValueColumn::of(&state.header)?),
     };
-    let value = form.map(Form::name);
+    let value = form.map(ValueColumn::name);
     let mut segments = Vec::new();
     let (mut numbers, mut loads) = (Vec::new(), Vec::new());
     for (number, entry) in (0..).zip(&state.files) {
@@ -381,7 +381,7 @@ pub(crate) async fn build_column(
     let overlap = |pair: &[Segment]| pair[0].first_id + pair[0].count > pair[1].first_id;
     if segments.windows(2).any(overlap) {
         // Only blobs have several rows for one sample: tiles, which may even lie in several files.
-        if form != Some(Form::Data) {
+        if form != Some(ValueColumn::Data) {
             let what = format!("column {name:?} has two samples for one row");
             return Err(TableError::corrupt(name, what));
         }

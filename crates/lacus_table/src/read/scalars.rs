@@ -2,12 +2,12 @@
 
 use lacus_tensor::Buffer;
 
-use crate::read::form::Form;
+use crate::read::value_column::ValueColumn;
 use crate::schema::column;
 
 /// Scalars, as bits of the column that holds them.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scalars {
+pub enum ScalarBits {
     /// Of the `int` column.
     Int(Vec<i64>),
     /// Of the `float` column.
@@ -16,22 +16,22 @@ pub enum Scalars {
     Real(Vec<u64>),
 }
 
-impl Scalars {
+impl ScalarBits {
     /// The column that holds them.
     pub(crate) fn column(&self) -> &'static str {
         match self {
-            Scalars::Int(_) => column::INT,
-            Scalars::Float(_) => column::FLOAT,
-            Scalars::Real(_) => column::REAL,
+            ScalarBits::Int(_) => column::INT,
+            ScalarBits::Float(_) => column::FLOAT,
+            ScalarBits::Real(_) => column::REAL,
         }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {
-            Scalars::Int(values) => values.len(),
-            Scalars::Float(values) => values.len(),
-            Scalars::Real(values) => values.len(),
+            ScalarBits::Int(values) => values.len(),
+            ScalarBits::Float(values) => values.len(),
+            ScalarBits::Real(values) => values.len(),
         }
     }
 
@@ -41,11 +41,11 @@ impl Scalars {
     }
 
     /// Whether two scalars have the same bits.
-    pub(crate) fn is_same_at(&self, other: &Scalars, at: usize) -> bool {
+    pub(crate) fn is_same_at(&self, other: &ScalarBits, at: usize) -> bool {
         match (self, other) {
-            (Scalars::Int(a), Scalars::Int(b)) => a.get(at) == b.get(at),
-            (Scalars::Float(a), Scalars::Float(b)) => a.get(at) == b.get(at),
-            (Scalars::Real(a), Scalars::Real(b)) => a.get(at) == b.get(at),
+            (ScalarBits::Int(a), ScalarBits::Int(b)) => a.get(at) == b.get(at),
+            (ScalarBits::Float(a), ScalarBits::Float(b)) => a.get(at) == b.get(at),
+            (ScalarBits::Real(a), ScalarBits::Real(b)) => a.get(at) == b.get(at),
             _ => false,
         }
     }
@@ -57,14 +57,14 @@ pub struct ScalarRead {
     /// Which of the rows have one; the others hold zero.
     pub present: Vec<bool>,
     /// One for each row asked for.
-    pub values: Scalars,
+    pub values: ScalarBits,
 }
 
 /// Scalars of some rows in one piece of memory, which a tensor or an array can take over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
-    /// Which column holds them: [`Form::Int`] means `i64`, [`Form::Float`] the bits of `f32`, [`Form::Real`] those of `f64`.
-    pub form: Form,
+    /// Which column holds them: [`ValueColumn::Int`] means `i64`, [`ValueColumn::Float`] the bits of `f32`, [`ValueColumn::Real`] those of `f64`.
+    pub form: ValueColumn,
     /// One for each row asked for; zero where there is none.
     pub values: Buffer,
     /// Which of the rows have one; `None` if all have.
@@ -91,9 +91,9 @@ impl Numbers {
 impl From<Numbers> for ScalarRead {
     fn from(numbers: Numbers) -> ScalarRead {
         let values = match numbers.form {
-            Form::Float => Scalars::Float(numbers.values.cast::<u32>().to_vec()),
-            Form::Real => Scalars::Real(numbers.values.cast::<u64>().to_vec()),
-            _ => Scalars::Int(numbers.values.cast::<i64>().to_vec()),
+            ValueColumn::Float => ScalarBits::Float(numbers.values.cast::<u32>().to_vec()),
+            ValueColumn::Real => ScalarBits::Real(numbers.values.cast::<u64>().to_vec()),
+            _ => ScalarBits::Int(numbers.values.cast::<i64>().to_vec()),
         };
         let present = numbers.present.unwrap_or_else(|| vec![true; values.len()]);
         ScalarRead { present, values }
@@ -101,9 +101,9 @@ impl From<Numbers> for ScalarRead {
 }
 
 /// The bytes of one scalar.
-pub(crate) fn width(form: Form) -> usize {
+pub(crate) fn width(form: ValueColumn) -> usize {
     match form {
-        Form::Float => 4,
+        ValueColumn::Float => 4,
         _ => 8,
     }
 }

@@ -6,13 +6,13 @@ use futures::future::BoxFuture;
 
 use crate::error::TableError;
 use crate::table::Table;
-use crate::table::rows::ColumnHeader;
+use crate::table::rows::ColumnRow;
 use crate::write::stage_rows::ColumnWrite;
 
 /// Somebody who knows the types of samples: the table does not.
 pub trait ColumnTypes: Debug + Send + Sync {
     /// Whether the types of a column that two sides changed fit together, and what they become.
-    fn join(&self, base: Option<&ColumnHeader>, ours: &ColumnHeader, theirs: &ColumnHeader) -> Join;
+    fn join(&self, base: Option<&ColumnRow>, ours: &ColumnRow, theirs: &ColumnRow) -> Join;
 
     /// Samples of a column of `table`, by the ids of their rows (sorted), as a column of the type `to` holds them. Those that are
     /// missing are left out.
@@ -20,7 +20,7 @@ pub trait ColumnTypes: Debug + Send + Sync {
         &'a self,
         table: &'a Table,
         column: &'a str,
-        to: &'a ColumnHeader,
+        to: &'a ColumnRow,
         ids: Vec<u64>,
     ) -> BoxFuture<'a, Result<ColumnWrite<'static>, TableError>>;
 }
@@ -36,7 +36,7 @@ pub enum Join {
     /// One type for the samples of both.
     One {
         /// What the column is then. Samples of ours are as it says.
-        header: Box<ColumnHeader>,
+        header: Box<ColumnRow>,
         /// Whether samples of theirs have to be rewritten for it.
         rewrites: bool,
     },

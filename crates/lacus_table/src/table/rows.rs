@@ -13,12 +13,12 @@ use crate::log::held::{PENDING, extend_run};
 use crate::log::identity::{self, Identities, identified, identity};
 use crate::log::snapshot::HeaderRow;
 use crate::log::zone::Zone;
-use crate::read::form::Form;
 use crate::read::prune::may_hold;
 use crate::read::row_index::RowAxis;
 use crate::read::sample_read::SampleRead;
 use crate::read::samples::Samples;
 use crate::read::scalars::{Numbers, ScalarRead};
+use crate::read::value_column::ValueColumn;
 use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
 use crate::table::{Table, check_metadata, check_name, parse_metadata};
 use crate::write::commit::{Staged, Supersede};
@@ -29,7 +29,7 @@ use crate::write::write_set::{Scope, WriteSet, Written};
 
 /// What the header row of a column says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ColumnHeader {
+pub struct ColumnRow {
     /// The type of its samples.
     pub htype: String,
     /// Their dtype, in the words of the layer above.
@@ -37,7 +37,7 @@ pub struct ColumnHeader {
     /// Their shape; -1 where it is open.
     pub shape: Vec<i64>,
     /// How rows hold them.
-    pub form: Form,
+    pub form: ValueColumn,
     /// What else the type needs.
     pub parameters: Map<String, Json>,
     /// Metadata of the caller's.
@@ -50,7 +50,7 @@ pub struct ColumnInfo {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub header: ColumnHeader,
+    pub header: ColumnRow,
     /// Bytes its samples take in the files of this version.
     pub stored_bytes: u64,
 }
@@ -71,10 +71,10 @@ pub struct RowChange<'a> {
     /// Ids of rows to delete, sorted.
     pub delete: Vec<u64>,
     /// Columns to make or to describe anew.
-    pub headers: Vec<(String, ColumnHeader)>,
+    pub headers: Vec<(String, ColumnRow)>,
 }
 
-impl ColumnHeader {
+impl ColumnRow {
     fn row(&self) -> HeaderRow {
         HeaderRow {
             row: 0,
@@ -88,15 +88,15 @@ impl ColumnHeader {
         }
     }
 
-    fn parse(row: &HeaderRow) -> Result<ColumnHeader, TableError> {
+    fn parse(row: &HeaderRow) -> Result<ColumnRow, TableError> {
         let mut parameters: Map<String, Json> = serde_json::from_str(&row.parameters).unwrap_or_default();
         parameters.remove("form");
         parameters.remove(identity::KEY);
-        Ok(ColumnHeader {
+        Ok(ColumnRow {
             htype: row.htype.clone().unwrap_or_default(),
             dtype: row.dtype.clone(),
             shape: row.shape.clone(),
-            form: Form::of(row)?,
+            form: ValueColumn::of(row)?,
             parameters,
             metadata: row.metadata.as_deref().map(|text| parse_metadata(Some(text))),
         })
@@ -129,7 +129,7 @@ impl Table {
         let state = state.ok_or_else(|| self.no_such(name))?;
         Ok(ColumnInfo {
             name: name.to_owned(),
-            header: ColumnHeader::parse(&state.header)?,
+            header: ColumnRow::parse(&state.header)?,
             stored_bytes: state.stored_bytes(name),
         })
     }

@@ -13,7 +13,7 @@ use crate::log::foreign_rows::{UNNAMED, foreign_rows};
 use crate::log::snapshot::{FileKind, Snapshot};
 use crate::read::array_read::read_all_sparse;
 use crate::read::arrays::read_stored;
-use crate::read::form::Form;
+use crate::read::value_column::ValueColumn;
 use crate::schema::DATASET_ROW;
 use crate::table::Table;
 use crate::write::stage::{Meter, WriteOptions};
@@ -194,7 +194,7 @@ impl Table {
         meter: &Meter<'_>,
     ) -> Result<u64, TableError> {
         let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
-        let form = Form::of(&index.header)?;
+        let form = ValueColumn::of(&index.header)?;
         let mut verified = 0;
         for segment in &index.segments {
             if known.contains(index.files[segment.file as usize].path()) {
@@ -209,13 +209,13 @@ impl Table {
                 let count = SAMPLES_AT_ONCE.min(segment.first_id + segment.count - first);
                 let ids: Vec<u64> = (first..first + count).collect();
                 let bytes = match form {
-                    Form::Data => {
+                    ValueColumn::Data => {
                         let samples = self.locate(name, &ids).await?;
                         let tiles: Vec<usize> = (0..ids.len()).flat_map(|i| samples.tiles(i)).collect();
                         let read = self.fetch(&samples, &tiles).await?;
                         read.iter().map(|bytes| bytes.len() as u64).sum()
                     }
-                    Form::Text => {
+                    ValueColumn::Text => {
                         let texts = self.read_texts(name, &ids).await?;
                         texts.iter().flatten().map(|text| text.len() as u64).sum()
                     }

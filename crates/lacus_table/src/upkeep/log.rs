@@ -10,7 +10,7 @@ use crate::log::log_checkpoint::{self, LAST_CHECKPOINT, LastCheckpoint, checkpoi
 use crate::log::replay::{Listing, from_the_beginning};
 use crate::log::snapshot::Snapshot;
 use crate::upkeep::Finding;
-use crate::write::commit::noted_as_synced;
+use crate::write::sync::noted_as_synced;
 
 /// What is wrong with the log checkpoint that opening begins with, if anything.
 #[boxed]

@@ -13,42 +13,34 @@ use lacus_io::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use lacus_io::{Store, World};
 use lacus_layout::Coords;
-use roaring::RoaringTreemap;
 use serde_json::{Value as Json, json};
 
 use crate::error::TableError;
 use crate::files::chunk_file::StagedFile;
 use crate::files::stats::loosened;
-use crate::log::actions::{
-    Action, Add, LogState, Remove, entry_path, missing_entry, read_entry, render_entry,
-};
-use crate::log::beginning::first_entry;
+use crate::log::actions::{Action, Add, LogState, entry_path, read_entry, render_entry};
 use crate::log::deletion;
 use crate::log::foreign_rows::is_in_the_way;
 use crate::log::held::PENDING;
 use crate::log::log_checkpoint::{self, CHECKPOINT_EVERY};
-use crate::log::seal::{parse_number, sealed_number};
 use crate::log::snapshot::{FileEntry, FileTags, HeaderRow, Held, Snapshot, render_tags};
-use crate::read::row_index::{ColumnIndex, RowCache};
+use crate::read::row_index::RowCache;
 use crate::read::tensor_index::Cache;
-use crate::schema::{ROW_AXIS, protocol_action};
+use crate::schema::ROW_AXIS;
 use crate::write::copy_rows::{Copied, copy_rows};
+use crate::write::file_changes::{
+    FileChange, added, check_unchanged, enable_vectors, kill, net_actions, next_sequence, removed,
+};
 use crate::write::stage::WriteOptions;
+use crate::write::sync::sync;
 use crate::write::write_set::{WHOLE_DATASET, WriteSet};
 
 /// A plain table rewrites at most this much before it starts to use deletion vectors: small tables
 /// stay readable by tools that do not know them.
 pub(crate) const MAX_REWRITE_BYTES: u64 = 1 << 20;
-
-/// Where the newest version that is known to be safe against power loss is noted.
-const SYNCED: &str = "_lacus/synced";
-
-/// Log entries read at once to see what is to be synced.
-const ENTRIES_AT_ONCE: usize = 32;
 
 /// Rows that a commit replaces or removes.
 #[derive(Clone, Debug)]
@@ -593,7 +585,7 @@ impl Committer<'_> {
     #[boxed]
     async fn after(&self, snapshot: &Snapshot, options: &WriteOptions) -> Result<(), TableError> {
         if options.durable {
-            self.sync(snapshot).await?;
+            sync(self.store, snapshot).await?;
         }
         if snapshot.version.is_multiple_of(CHECKPOINT_EVERY) {
             // The version stands whether or not the checkpoint could be written.
@@ -607,73 +599,6 @@ impl Committer<'_> {
     async fn checkpoint(&self, state: &LogState) -> Result<(), TableError> {
         log_checkpoint::write(self.store, state).await
     }
-
-    /// Syncs all that the versions since the last synced one wrote: data files, deletion vectors, log entries and the
-    /// directories they are in. Which version that is, is noted once the work is done: what an entry says of itself was
-    /// written before. The note itself is not synced: an old or empty one only means that more is synced the next time.
-    #[boxed]
-    pub(crate) async fn sync(&self, snapshot: &Snapshot) -> Result<(), TableError> {
-        if self.store.is_durable_at_once() {
-            return Ok(());
-        }
-        let newest = snapshot.version;
-        let noted = noted_as_synced(self.store).await;
-        let first = noted.map_or(0, |noted| noted.saturating_add(1)).max(first_entry(&snapshot.metadata));
-        if first > newest {
-            return Ok(());
-        }
-        let mut entries = futures::stream::iter(first..=newest)
-            .map(|version| async move { (version, read_entry(self.store, version).await) })
-            .buffered(ENTRIES_AT_ONCE);
-        let mut paths = Vec::new();
-        while let Some((version, actions)) = entries.next().await {
-            let actions = match actions? {
-                Some(actions) => actions,
-                // Another tool tidied its log up.
-                None if version < newest => continue,
-                None => return Err(missing_entry(self.store, version)),
-            };
-            for action in &actions {
-                if let Action::Add(add) = action {
-                    paths.push(add.path.clone());
-                    paths.extend(add.deletion_vector.as_ref().and_then(deletion::file_path));
-                }
-            }
-            paths.push(entry_path(version));
-        }
-        self.store.make_durable(&paths)?;
-        Ok(self.store.replace(SYNCED, sealed_number(newest).into()).await?)
-    }
-}
-
-/// The newest version of a table that is noted as safe against power loss.
-pub(crate) async fn noted_as_synced(store: &Store) -> Option<u64> {
-    parse_number(&store.read_all(SYNCED).await.ok()?)
-}
-
-/// The actions that lead from one snapshot to another, whatever happened between them.
-fn net_actions(from: &Snapshot, to: &Snapshot, now: i64) -> Vec<Action> {
-    let mut actions = Vec::new();
-    let uses_vectors = to.files.values().any(|file| file.deletions().is_some());
-    if !from.deletion_vectors && (to.deletion_vectors || uses_vectors) {
-        enable_vectors(from, &mut actions);
-    }
-    let is_same = |entry: &FileEntry, other: Option<&Arc<FileEntry>>| {
-        other.is_some_and(|other| {
-            entry.add.deletion_vector == other.add.deletion_vector && entry.add.tags == other.add.tags
-        })
-    };
-    for (path, entry) in &from.files {
-        if !is_same(entry, to.files.get(path)) {
-            actions.push(removed(entry, now, true));
-        }
-    }
-    for (path, entry) in &to.files {
-        if !is_same(entry, from.files.get(path)) {
-            actions.push(Action::Add(Add { data_change: true, ..entry.add.clone() }));
-        }
-    }
-    actions
 }
 
 /// Moves a snapshot on by one log entry, or not at all.
@@ -724,112 +649,6 @@ fn describe(tensor: &str) -> String {
         WHOLE_DATASET => "the dataset".to_owned(),
         name => format!("tensor {name:?}"),
     }
-}
-
-/// Fails if somebody changed a file that was copied meanwhile: the copy is stale.
-fn check_unchanged(snapshot: &Snapshot, file: &FileEntry) -> Result<(), TableError> {
-    let current = snapshot.files.get(file.path());
-    match current.is_some_and(|c| c.add.deletion_vector == file.add.deletion_vector) {
-        true => Ok(()),
-        false => {
-            let what = format!("data file {:?}", file.path());
-            Err(TableError::Conflict { what, version: snapshot.version })
-        }
-    }
-}
-
-/// Notes the death of the samples of some rows.
-fn kill(index: &ColumnIndex, ids: &[u64], changes: &mut BTreeMap<String, FileChange>) {
-    let mut touched = std::collections::BTreeSet::new();
-    for (file, row) in ids.iter().flat_map(|id| index.places(*id)) {
-        FileChange::of(changes, &index.files[file as usize]).dead.insert(row);
-        touched.insert(file);
-    }
-    let live_rows = index.live_rows();
-    for file in touched {
-        let change = FileChange::of(changes, &index.files[file as usize]);
-        let Some(at) = change.held.iter().position(|h| h.name == index.name) else { continue };
-        let held = &mut change.held[at];
-        let dead: u64 =
-            held.rows.iter().map(|&(first, count)| change.dead.range_cardinality(first..first + count)).sum();
-        let live = live_rows[file as usize];
-        if dead < live {
-            // A share of the bytes goes with each row: what exactly is not worth reading the file for.
-            held.bytes -= (u128::from(held.bytes) * u128::from(dead) / u128::from(live)) as u64;
-        } else if held.header.is_some() {
-            let more_headers = std::mem::take(&mut held.more_headers);
-            *held = Held { header: held.header.take(), more_headers, ..Held::new(&index.name) };
-        } else {
-            change.held.remove(at);
-        }
-    }
-}
-
-/// What a commit does to one file.
-#[derive(Default)]
-struct FileChange {
-    dead: RoaringTreemap,
-    /// What the file still holds afterwards.
-    held: Vec<Held>,
-}
-
-impl FileChange {
-    fn of<'a>(changes: &'a mut BTreeMap<String, FileChange>, entry: &FileEntry) -> &'a mut FileChange {
-        changes
-            .entry(entry.path().to_owned())
-            .or_insert_with(|| FileChange { dead: RoaringTreemap::new(), held: entry.tags.tensors.clone() })
-    }
-}
-
-fn removed(entry: &FileEntry, now: i64, data_change: bool) -> Action {
-    Action::Remove(Remove {
-        path: entry.add.path.clone(),
-        deletion_timestamp: Some(now),
-        data_change,
-        extended_file_metadata: Some(true),
-        partition_values: Some(HashMap::new()),
-        size: Some(entry.add.size),
-        deletion_vector: entry.add.deletion_vector.clone(),
-    })
-}
-
-/// The first sequence for new rows: the version that writes them, or more where rows that were taken over from
-/// elsewhere are ahead of it. New rows always come last.
-fn next_sequence(snapshot: &Snapshot) -> u64 {
-    let files = snapshot.state(ROW_AXIS).into_iter().flat_map(|state| &state.files);
-    let held = files.filter_map(|file| file.held(ROW_AXIS));
-    let highest = held.flat_map(|held| &held.sequences).map(|(sequence, _)| *sequence).max();
-    highest.map_or(0, |highest| highest.saturating_add(1)).max(snapshot.version + 1)
-}
-
-/// Lets a plain table have deletion vectors.
-fn enable_vectors(snapshot: &Snapshot, actions: &mut Vec<Action>) {
-    if snapshot.deletion_vectors || actions.iter().any(|a| matches!(a, Action::Protocol(_))) {
-        return;
-    }
-    actions.push(Action::Protocol(protocol_action(true)["protocol"].take()));
-    let mut metadata = snapshot.metadata.clone();
-    metadata["configuration"]["delta.enableDeletionVectors"] = json!("true");
-    actions.push(Action::Metadata(metadata));
-}
-
-fn added(file: &StagedFile, now: i64, data_change: bool, first_sequence: u64) -> Action {
-    let mut tags = file.tags.clone();
-    for (sequence, _) in tags.tensors.iter_mut().flat_map(|held| &mut held.sequences) {
-        if let Some(after) = sequence.checked_sub(PENDING) {
-            *sequence = first_sequence.saturating_add(after);
-        }
-    }
-    Action::Add(Add {
-        path: file.path.clone(),
-        partition_values: HashMap::new(),
-        size: i64::try_from(file.bytes).unwrap_or(i64::MAX),
-        modification_time: now,
-        data_change,
-        stats: file.stats.clone(),
-        tags: Some(render_tags(&tags)),
-        deletion_vector: file.vector.clone(),
-    })
 }
 
 /// Who writes, when nobody says: the user this process runs as.

@@ -11,10 +11,10 @@ use crate::files::cell_file::CellFileWriter;
 use crate::files::chunk_file::{BlobRow, ChunkFileWriter, StagedFile};
 use crate::log::held::extend_run;
 use crate::log::snapshot::{HeaderRow, Snapshot};
-use crate::read::form::Form;
 use crate::read::row_index::{ColumnIndex, RowAxis, RowCache};
 use crate::read::samples::{SampleCache, Samples};
 use crate::read::tensor_index::Cache;
+use crate::read::value_column::ValueColumn;
 use crate::schema::ROW_AXIS;
 use crate::write::stage::{FILE_BYTES, WriteOptions, new_path};
 use crate::write::stage_rows::{scalar_array, write_texts};
@@ -80,8 +80,8 @@ pub(crate) async fn copy_samples(
         }
         let index = rows.column(store, snapshot, &copied.name).await?;
         let places = in_order(&axis, &index, copied);
-        let form = Form::of(&index.header)?;
-        if form == Form::Data {
+        let form = ValueColumn::of(&index.header)?;
+        if form == ValueColumn::Data {
             chunks = on_plain_thread(|| {
                 let mut writer = match chunks {
                     Some(writer) => writer,
@@ -136,14 +136,14 @@ pub(crate) async fn copy_samples(
             }
             Ok::<_, TableError>(Some(writer))
         })?;
-        let rows = if form == Form::Text { GROUP_TEXTS } else { GROUP_ROWS };
+        let rows = if form == ValueColumn::Text { GROUP_TEXTS } else { GROUP_ROWS };
         for group in places.chunks(rows) {
             if options.cancelled() {
                 return Err(TableError::Cancelled);
             }
             let ids: Vec<u64> = group.iter().map(|(id, ..)| *id).collect();
             cells = match form {
-                Form::Int | Form::Float | Form::Real => {
+                ValueColumn::Int | ValueColumn::Float | ValueColumn::Real => {
                     let mut runs = Vec::new();
                     ids.iter().for_each(|id| extend_run(&mut runs, *id, 1));
                     let read = samples.scalars(store, &index, &runs).await?;
@@ -154,7 +154,7 @@ pub(crate) async fn copy_samples(
                         Ok::<_, TableError>(Some(writer))
                     })?
                 }
-                Form::Text | Form::Data => {
+                ValueColumn::Text | ValueColumn::Data => {
                     let texts = samples.texts(store, &index, &ids).await?;
                     let texts: Vec<String> = texts.into_iter().map(Option::unwrap_or_default).collect();
                     on_plain_thread(|| {

@@ -9,6 +9,8 @@ pub(crate) mod stage;
 pub(crate) mod stage_rows;
 pub(crate) mod copy_samples;
 pub(crate) mod copy_rows;
+pub(crate) mod file_changes;
+pub(crate) mod sync;
 pub(crate) mod commit;
 pub(crate) mod region;
 pub(crate) mod row_ids;

@@ -17,7 +17,7 @@ use crate::error::TableError;
 use crate::files::cell_file::CellFileWriter;
 use crate::files::chunk_file::{BlobRow, ChunkFileWriter, ClosedFile, StagedFile};
 use crate::log::snapshot::HeaderRow;
-use crate::read::scalars::Scalars;
+use crate::read::scalars::ScalarBits;
 use crate::schema::{ROW_AXIS, column};
 use crate::write::stage::{FILE_BYTES, Meter, WriteOptions, new_path};
 
@@ -36,7 +36,7 @@ pub struct ColumnWrite<'a> {
 #[derive(Debug)]
 pub enum ColumnValues<'a> {
     /// Numbers.
-    Scalars(Scalars),
+    Scalars(ScalarBits),
     /// Texts.
     Texts(Vec<Cow<'a, str>>),
     /// Anything else.
@@ -275,14 +275,14 @@ pub(crate) fn write_texts<S: AsRef<str>>(
 }
 
 /// Scalars as an array, bit for bit.
-pub(crate) fn scalar_array(scalars: &Scalars) -> ArrayRef {
+pub(crate) fn scalar_array(scalars: &ScalarBits) -> ArrayRef {
     match scalars {
-        Scalars::Int(values) => Arc::new(Int64Array::from(values.clone())),
-        Scalars::Float(bits) => {
+        ScalarBits::Int(values) => Arc::new(Int64Array::from(values.clone())),
+        ScalarBits::Float(bits) => {
             let bits = ArrowBuffer::from_vec(bits.clone());
             Arc::new(Float32Array::new(ScalarBuffer::from(bits), None))
         }
-        Scalars::Real(bits) => {
+        ScalarBits::Real(bits) => {
             let bits = ArrowBuffer::from_vec(bits.clone());
             Arc::new(Float64Array::new(ScalarBuffer::from(bits), None))
         }

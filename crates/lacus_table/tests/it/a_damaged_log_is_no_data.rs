@@ -6,8 +6,8 @@ use lacus_io::{Store, World};
 use lacus_layout::Wish;
 use lacus_simulation::{Dice, seeded_world};
 use lacus_table::{
-    At, ColumnHeader, ColumnValues, ColumnWrite, ErrorKind, Form, RowChange, Scalars, Table, TableError,
-    WriteOptions, check_log, empty_tail, remove_empty_tail, repair_log,
+    At, ColumnRow, ColumnValues, ColumnWrite, ErrorKind, RowChange, ScalarBits, Table, TableError,
+    ValueColumn, WriteOptions, check_log, empty_tail, remove_empty_tail, repair_log,
 };
 use lacus_tensor::{DType, Index};
 use object_store::ObjectStoreExt;
@@ -73,7 +73,7 @@ fn strip(action: &mut Json) {
 }
 
 fn ints(name: &str, ids: &[u64]) -> ColumnWrite<'static> {
-    let values = Scalars::Int(ids.iter().map(|id| *id as i64 * 3).collect());
+    let values = ScalarBits::Int(ids.iter().map(|id| *id as i64 * 3).collect());
     ColumnWrite { name: name.into(), ids: ids.to_vec(), values: ColumnValues::Scalars(values) }
 }
 
@@ -86,11 +86,11 @@ async fn filled(log: &Log) -> Table {
         let tensor = random_tensor(&dice, DType::U8, &[6, 7], 2);
         put(&mut table, name, &tensor, layout(of)).await.unwrap();
     }
-    let header = ColumnHeader {
+    let header = ColumnRow {
         htype: "generic".into(),
         dtype: "int64".into(),
         shape: Vec::new(),
-        form: Form::Int,
+        form: ValueColumn::Int,
         parameters: Default::default(),
         metadata: None,
     };

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use lacus_io::World;
 use lacus_simulation::Dice;
 use lacus_table::{
-    At, BlobSample, BlobTile, ColumnHeader, ColumnValues, ColumnWrite, Form, RowChange, Scalars, Table,
-    WriteOptions,
+    At, BlobSample, BlobTile, ColumnRow, ColumnValues, ColumnWrite, RowChange, ScalarBits, Table,
+    ValueColumn, WriteOptions,
 };
 
 use crate::support::Place;
@@ -26,13 +26,13 @@ pub(crate) enum Cell {
 struct Model {
     seed: u64,
     rows: Vec<u64>,
-    columns: BTreeMap<String, (Form, BTreeMap<u64, Cell>)>,
+    columns: BTreeMap<String, (ValueColumn, BTreeMap<u64, Cell>)>,
     /// The names of the columns, in the order in which they were added.
     order: Vec<String>,
 }
 
-pub(crate) fn header(form: Form) -> ColumnHeader {
-    ColumnHeader {
+pub(crate) fn header(form: ValueColumn) -> ColumnRow {
+    ColumnRow {
         htype: "generic".into(),
         dtype: "int64".into(),
         shape: vec![-1, 3],
@@ -42,15 +42,16 @@ pub(crate) fn header(form: Form) -> ColumnHeader {
     }
 }
 
-pub(crate) const FORMS: [Form; 5] = [Form::Int, Form::Float, Form::Real, Form::Text, Form::Data];
+pub(crate) const FORMS: [ValueColumn; 5] =
+    [ValueColumn::Int, ValueColumn::Float, ValueColumn::Real, ValueColumn::Text, ValueColumn::Data];
 
-pub(crate) fn random_cell(dice: &Dice, form: Form) -> Cell {
+pub(crate) fn random_cell(dice: &Dice, form: ValueColumn) -> Cell {
     match form {
-        Form::Int => Cell::Int(dice.below(1 << 40) as i64 - 7),
-        Form::Float => Cell::Float(dice.below(u64::from(u32::MAX)) as u32),
-        Form::Real => Cell::Real(dice.below(u64::MAX)),
-        Form::Text => Cell::Text("héé ".repeat(dice.below(40) as usize)),
-        Form::Data => {
+        ValueColumn::Int => Cell::Int(dice.below(1 << 40) as i64 - 7),
+        ValueColumn::Float => Cell::Float(dice.below(u64::from(u32::MAX)) as u32),
+        ValueColumn::Real => Cell::Real(dice.below(u64::MAX)),
+        ValueColumn::Text => Cell::Text("héé ".repeat(dice.below(40) as usize)),
+        ValueColumn::Data => {
             let size = [0, 3, 900, 70_000][dice.below(4) as usize];
             let bytes = |seed: u64| (0..size as u64).map(|i| (i.wrapping_mul(seed) >> 3) as u8).collect();
             match dice.below(5) {
@@ -65,25 +66,25 @@ pub(crate) fn random_cell(dice: &Dice, form: Form) -> Cell {
     }
 }
 
-pub(crate) fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrite<'static> {
+pub(crate) fn write(name: &str, form: ValueColumn, cells: &[(u64, Cell)]) -> ColumnWrite<'static> {
     let ids = cells.iter().map(|(id, _)| *id).collect();
     let values = match form {
-        Form::Int => ColumnValues::Scalars(Scalars::Int(
+        ValueColumn::Int => ColumnValues::Scalars(ScalarBits::Int(
             cells.iter().map(|(_, c)| if let Cell::Int(v) = c { *v } else { panic!() }).collect(),
         )),
-        Form::Float => ColumnValues::Scalars(Scalars::Float(
+        ValueColumn::Float => ColumnValues::Scalars(ScalarBits::Float(
             cells.iter().map(|(_, c)| if let Cell::Float(v) = c { *v } else { panic!() }).collect(),
         )),
-        Form::Real => ColumnValues::Scalars(Scalars::Real(
+        ValueColumn::Real => ColumnValues::Scalars(ScalarBits::Real(
             cells.iter().map(|(_, c)| if let Cell::Real(v) = c { *v } else { panic!() }).collect(),
         )),
-        Form::Text => ColumnValues::Texts(
+        ValueColumn::Text => ColumnValues::Texts(
             cells
                 .iter()
                 .map(|(_, c)| if let Cell::Text(v) = c { Cow::Owned(v.clone()) } else { panic!() })
                 .collect(),
         ),
-        Form::Data => ColumnValues::Blobs(
+        ValueColumn::Data => ColumnValues::Blobs(
             cells
                 .iter()
                 .map(|(_, c)| {
@@ -107,14 +108,14 @@ pub(crate) fn write(name: &str, form: Form, cells: &[(u64, Cell)]) -> ColumnWrit
 pub(crate) async fn read_cell_column(
     table: &Table,
     name: &str,
-    form: Form,
+    form: ValueColumn,
     ids: &[u64],
 ) -> Vec<Option<Cell>> {
-    if form == Form::Text {
+    if form == ValueColumn::Text {
         let texts = table.read_texts(name, ids).await.unwrap();
         return texts.into_iter().map(|text| text.map(Cell::Text)).collect();
     }
-    if form == Form::Data {
+    if form == ValueColumn::Data {
         let samples = table.locate(name, ids).await.unwrap();
         let tiles: Vec<usize> = (0..ids.len()).flat_map(|i| samples.tiles(i)).collect();
         let bytes = table.fetch(&samples, &tiles).await.unwrap();
@@ -139,9 +140,9 @@ pub(crate) async fn read_cell_column(
     (0..ids.len())
         .map(|i| {
             read.present[i].then(|| match &read.values {
-                Scalars::Int(values) => Cell::Int(values[i]),
-                Scalars::Float(values) => Cell::Float(values[i]),
-                Scalars::Real(values) => Cell::Real(values[i]),
+                ScalarBits::Int(values) => Cell::Int(values[i]),
+                ScalarBits::Float(values) => Cell::Float(values[i]),
+                ScalarBits::Real(values) => Cell::Real(values[i]),
             })
         })
         .collect()
@@ -306,7 +307,7 @@ fn appending_at_once_renumbers_nothing() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let mut table = place.create().await;
-        let headers = vec![("x".to_owned(), header(Form::Int))];
+        let headers = vec![("x".to_owned(), header(ValueColumn::Int))];
         let change = RowChange { op: "ADD COLUMN", headers, ..Default::default() };
         table.change_rows(change, &WriteOptions::default()).await.unwrap();
     });
@@ -325,7 +326,7 @@ fn appending_at_once_renumbers_nothing() {
                     let write = ColumnWrite {
                         name: "x".into(),
                         ids: ids.clone(),
-                        values: ColumnValues::Scalars(Scalars::Int(values)),
+                        values: ColumnValues::Scalars(ScalarBits::Int(values)),
                     };
                     let change = RowChange {
                         op: "APPEND",

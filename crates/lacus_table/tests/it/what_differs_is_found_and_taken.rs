@@ -7,7 +7,7 @@ use lacus_io::{Store, World};
 use lacus_layout::Wish;
 use lacus_simulation::Dice;
 use lacus_table::{
-    At, Content, Coords, Difference, Fate, Form, Graft, RowChange, Table, TableError, WriteOptions,
+    At, Content, Coords, Difference, Fate, Graft, RowChange, Table, TableError, ValueColumn, WriteOptions,
 };
 use lacus_tensor::{DType, Index, Shape, Tensor};
 use serde_json::{Value as Json, json};
@@ -19,7 +19,7 @@ const CHUNK: [u64; 2] = [4, 3];
 
 #[derive(Clone, Debug, PartialEq)]
 struct Column {
-    form: Form,
+    form: ValueColumn,
     htype: String,
     cells: BTreeMap<u64, Cell>,
 }
@@ -273,7 +273,7 @@ fn check_difference(found: &Difference, old: &Model, new: &Model, what: &str) {
                 assert_eq!((found_added, found_cleared), (only(b, a), cleared), "{what}");
                 // A number or text that was written again may count as changed.
                 match a.form {
-                    Form::Data => assert_eq!(found_updated, expected, "{what}"),
+                    ValueColumn::Data => assert_eq!(found_updated, expected, "{what}"),
                     _ => assert!(expected.iter().all(|id| found_updated.binary_search(id).is_ok()), "{what}"),
                 }
             }
@@ -379,10 +379,11 @@ async fn history(seed: u64) {
     let mut our_model = Model { metadata: json!({}), ..Model::default() };
     if seed % 2 == 1 {
         // Deleting from a file that is large turns the table to deletion vectors.
-        let headers = vec![("big".to_owned(), header(Form::Data)), ("c1".to_owned(), header(Form::Int))];
+        let headers =
+            vec![("big".to_owned(), header(ValueColumn::Data)), ("c1".to_owned(), header(ValueColumn::Int))];
         let change = RowChange { op: "ADD COLUMN", headers, ..Default::default() };
         ours.change_rows(change, &options).await.unwrap();
-        for (name, form) in [("big", Form::Data), ("c1", Form::Int)] {
+        for (name, form) in [("big", ValueColumn::Data), ("c1", ValueColumn::Int)] {
             let column = Column { form, htype: "generic".into(), cells: BTreeMap::new() };
             our_model.columns.insert(name.into(), column);
         }
@@ -478,8 +479,8 @@ async fn labels(place: &Place, values: Vec<i64>) -> (Table, Vec<u64>) {
     let change = RowChange {
         op: "APPEND",
         append: ids.clone(),
-        writes: vec![write("labels", Form::Int, &cells)],
-        headers: vec![("labels".into(), header(Form::Int))],
+        writes: vec![write("labels", ValueColumn::Int, &cells)],
+        headers: vec![("labels".into(), header(ValueColumn::Int))],
         ..Default::default()
     };
     table.change_rows(change, &WriteOptions::default()).await.unwrap();
@@ -487,7 +488,7 @@ async fn labels(place: &Place, values: Vec<i64>) -> (Table, Vec<u64>) {
 }
 
 async fn update(table: &mut Table, cells: &[(u64, Cell)]) -> Result<u64, TableError> {
-    let writes = vec![write("labels", Form::Int, cells)];
+    let writes = vec![write("labels", ValueColumn::Int, cells)];
     table
         .change_rows(RowChange { op: "UPDATE", writes, ..Default::default() }, &WriteOptions::default())
         .await
@@ -555,13 +556,13 @@ async fn whole_files_are_linked() {
     let store = place.store();
     let options = WriteOptions::default();
     let mut ours = Table::create(store.clone(), World::real()).await.unwrap();
-    let headers = vec![("images".to_owned(), header(Form::Data))];
+    let headers = vec![("images".to_owned(), header(ValueColumn::Data))];
     ours.change_rows(RowChange { op: "ADD", headers, ..Default::default() }, &options).await.unwrap();
     let mut theirs = fork(&place, &store).await;
     let ids: Vec<u64> = theirs.reserve_ids(40).await.unwrap().collect();
     let cell = |id: u64| Cell::Blob(vec![2, 3], vec![(vec![], vec![id as u8; 100_000])]);
     let cells: Vec<(u64, Cell)> = ids.iter().map(|id| (*id, cell(*id))).collect();
-    let writes = vec![write("images", Form::Data, &cells)];
+    let writes = vec![write("images", ValueColumn::Data, &cells)];
     let change = RowChange { op: "APPEND", append: ids.clone(), writes, ..Default::default() };
     theirs.change_rows(change, &options).await.unwrap();
 
@@ -570,7 +571,7 @@ async fn whole_files_are_linked() {
     let written = store.counts().written_bytes() - before;
     assert!(written < 50_000, "{written} bytes for a linked file");
     let expected: Vec<Option<Cell>> = ids.iter().map(|id| Some(cell(*id))).collect();
-    assert_eq!(read_cell_column(&ours, "images", Form::Data, &ids).await, expected);
+    assert_eq!(read_cell_column(&ours, "images", ValueColumn::Data, &ids).await, expected);
 
     // Deleted, and brought back from the version before: the file is still there.
     let then = Table::open(store.clone(), World::real(), At::Version(ours.version())).await.unwrap();
@@ -581,7 +582,7 @@ async fn whole_files_are_linked() {
     take_all(&mut ours, &then, true).await;
     assert!(store.counts().written_bytes() - before < 50_000);
     assert_eq!(data(), files + 1, "only the rows were written anew");
-    assert_eq!(read_cell_column(&ours, "images", Form::Data, &ids).await, expected);
+    assert_eq!(read_cell_column(&ours, "images", ValueColumn::Data, &ids).await, expected);
     assert_eq!(ours.doctor(&options).await.unwrap().damage, []);
 }
 
@@ -595,7 +596,7 @@ async fn grafts_clash_only_where_they_overlap() {
     let mut slow = place.open().await;
     update(&mut table, &[(ids[2], Cell::Int(-3))]).await.unwrap();
     slow.graft(&base, &take(ids[1]), "REVERT", json!({}), &WriteOptions::default()).await.unwrap();
-    let found = read_cell_column(&slow, "labels", Form::Int, &ids[1..3]).await;
+    let found = read_cell_column(&slow, "labels", ValueColumn::Int, &ids[1..3]).await;
     assert_eq!(found, [Some(Cell::Int(1)), Some(Cell::Int(-3))]);
     let mut slow = place.open().await;
     table.refresh().await.unwrap();

@@ -7,7 +7,7 @@ use crate::log::snapshot::HeaderRow;
 
 /// Which of the table's columns holds the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueColumn {
     /// `int`.
     Int,
     /// `float`.
@@ -23,23 +23,24 @@ pub enum Form {
 /// The key of a header row's parameters that says so.
 const KEY: &str = "form";
 
-impl Form {
+impl ValueColumn {
     /// Its name in the header row.
     pub fn name(self) -> &'static str {
         match self {
-            Form::Int => "int",
-            Form::Float => "float",
-            Form::Real => "real",
-            Form::Text => "text",
-            Form::Data => "data",
+            ValueColumn::Int => "int",
+            ValueColumn::Float => "float",
+            ValueColumn::Real => "real",
+            ValueColumn::Text => "text",
+            ValueColumn::Data => "data",
         }
     }
 
     /// What the header row of a column says.
-    pub(crate) fn of(header: &HeaderRow) -> Result<Form, TableError> {
+    pub(crate) fn of(header: &HeaderRow) -> Result<ValueColumn, TableError> {
         let parameters: Map<String, Json> = serde_json::from_str(&header.parameters).unwrap_or_default();
         let name = parameters.get(KEY).and_then(Json::as_str).unwrap_or_default();
-        let all = [Form::Int, Form::Float, Form::Real, Form::Text, Form::Data];
+        let all =
+            [ValueColumn::Int, ValueColumn::Float, ValueColumn::Real, ValueColumn::Text, ValueColumn::Data];
         all.into_iter().find(|form| form.name() == name).ok_or_else(|| TableError::NewerFormat {
             what: format!("a column is kept in the form {name:?}, which this Lacus does not know"),
         })
