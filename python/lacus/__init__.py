@@ -8,8 +8,11 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
+from typing import Any
+
 from .array import LazyArray, array
 from .branches import Branches, BranchInfo, Tags
+from .checkpoint import Checkpoint, Incompatible, Saving, checkpoints, load, save
 from .column import Column
 from .commit import Commit, LineageStep, Shown
 from .compute import Progress, compute, run
@@ -101,6 +104,7 @@ __all__ = [
     "Branches",
     "Change",
     "CheckReport",
+    "Checkpoint",
     "Column",
     "Commit",
     "CompactReport",
@@ -115,6 +119,7 @@ __all__ = [
     "GcReport",
     "Group",
     "HistoryEntry",
+    "Incompatible",
     "InternalError",
     "InvalidError",
     "LacusError",
@@ -131,6 +136,7 @@ __all__ = [
     "Rows",
     "Sample",
     "SavedView",
+    "Saving",
     "Settings",
     "Shown",
     "SparseTensor",
@@ -151,6 +157,7 @@ __all__ = [
     "arange",
     "array",
     "ceil",
+    "checkpoints",
     "clip",
     "compute",
     "concatenate",
@@ -177,6 +184,7 @@ __all__ = [
     "isinf",
     "isnan",
     "link",
+    "load",
     "log",
     "log1p",
     "maximum",
@@ -189,6 +197,7 @@ __all__ = [
     "relu",
     "round",
     "run",
+    "save",
     "settings",
     "sigmoid",
     "sign",
@@ -204,3 +213,14 @@ __all__ = [
     "where",
     "zeros",
 ]
+
+#: Modules that need other packages, imported when you use them.
+_LATER = ("dcp", "lightning", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

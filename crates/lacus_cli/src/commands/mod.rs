@@ -171,7 +171,12 @@ impl Context {
     }
 
     fn write_options(&self, durable: bool, bar: &Bar) -> WriteOptions {
-        WriteOptions { durable, author: None, progress: bar.listener(), cancel: Some(self.stop.flag()) }
+        WriteOptions {
+            durable,
+            progress: bar.listener(),
+            cancel: Some(self.stop.flag()),
+            ..WriteOptions::default()
+        }
     }
 }
 
