@@ -303,7 +303,8 @@ def looking(
     found = numpy_type(dtype, what)
     if 0 in shape:
         return np.empty(shape, found)
-    array = np.ndarray(shape, found, buffer=memory, offset=offset, strides=strides)
+    flat = memory if isinstance(memory, np.ndarray) else memory.numpy()
+    array = np.ndarray(shape, found, buffer=flat, offset=offset, strides=strides)
     if kind == "jax" and (jax := _jax()) is not None:
         return jax.numpy.asarray(array)
     return array

@@ -13,7 +13,7 @@ import dataclasses
 import datetime
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -140,7 +140,7 @@ def save(
     >>> handle = lacus.save(model.state_dict(), "run", step=2001, wait=False)
     >>> handle.result()
     """
-    order = _Order(_absolute(url), _number(step, "step"), message, durable, keep_last, keep_every, storage_options)
+    order = Order(_absolute(url), number_of(step, "step"), message, durable, keep_last, keep_every, storage_options)
     order.check()
     _background.settle()
     packed = _state.pack(state)
@@ -188,10 +188,16 @@ def load(
     >>> lacus.load("run", into=model)
     """
     _background.settle(raising=False)
-    number = _number(step, "step")
+    number = number_of(step, "step")
     location = _absolute(url)
-    dataset = _opened(location, number, storage_options)
-    loader = Loader(dataset, structure(dataset, location), map_location)
+    dataset = opened(location, number, storage_options)
+    found = structure(dataset, location)
+    if "dcp" in found:
+        raise InvalidError(
+            f"the checkpoint at {location} is one of torch.distributed.checkpoint: load it by dcp.load with "
+            "storage_reader=lacus.dcp.StorageReader(url), or its arrays by lacus.open(url)"
+        )
+    loader = Loader(dataset, found, map_location)
     if into is not None:
         if names is not None:
             raise InvalidError("load: give either names or into")
@@ -211,8 +217,8 @@ def checkpoints(url: Url, *, storage_options: StorageOptions | None = None) -> l
 
 
 @dataclasses.dataclass
-class _Order:
-    """What a caller of :func:`save` asked for."""
+class Order:
+    """What whoever saves asked for."""
 
     url: str
     step: int | None
@@ -230,7 +236,7 @@ class _Order:
             raise InvalidError(f"message: text is expected, found {self.message!r}")
 
 
-def _number(step: Any, what: str) -> int | None:
+def number_of(step: Any, what: str) -> int | None:
     if step is None:
         return None
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < 1 << 63:
@@ -260,14 +266,14 @@ def structure(dataset: Dataset, url: str) -> dict[str, Any]:
 # Writing.
 
 
-def _write(packed: Packed, order: _Order) -> Checkpoint:
-    dataset = _made(order)
-    before, is_same = _before(dataset)
-    arrays = [np.ascontiguousarray(block.array) for block in packed.blocks]
+def _write(packed: Packed, order: Order) -> Checkpoint:
+    dataset = made_dataset(order)
+    before, is_same = last_state(dataset)
+    arrays = [np.asarray(block.array, order="C") for block in packed.blocks]
     packed.digests = [digest.hex() for digest in _native.content_digests(arrays)]
     written, text = 0, _text(packed)
     items: list[tuple[str, Any, str, str | None]] = []
-    known = {facts["name"]: facts for facts in before["blocks"]} if before is not None else {}
+    known = {facts["name"]: facts for facts in (before or {}).get("blocks", ())}
     facts_of = packed.structure()["blocks"]
     for block, array, facts in zip(packed.blocks, arrays, facts_of):
         old = known.get(facts["name"])
@@ -276,30 +282,35 @@ def _write(packed: Packed, order: _Order) -> Checkpoint:
         guise = None if block.dtype == block.stored else json.dumps({"dtype": block.dtype})
         items.append((facts["name"], array, block.stored, guise))
         written += array.nbytes
-    gone = sorted(set(dataset.keys()) - {facts["name"] for facts in facts_of} - {STRUCTURE})
-    about = {
-        "form": FORM,
-        "step": order.step,
-        "tensors": len(packed.tensors),
-        "bytes": packed.bytes,
-        "written": written,
-    }
+    about = {"tensors": len(packed.tensors), "bytes": packed.bytes, "written": written}
+
+    def act() -> None:
+        if items:
+            dataset._native.put(items, PLAIN, False)
+
+    return commit_state(dataset, order, about, {facts["name"] for facts in facts_of}, text, act)
+
+
+def commit_state(
+    dataset: Dataset, order: Order, about: Mapping[str, int], names: set[str], text: bytes, act: Callable[[], None]
+) -> Checkpoint:
+    """Makes what `act` writes a commit, together with the structure; afterwards the dataset has these arrays and no others."""
     message = order.message or ("Checkpoint" if order.step is None else f"Step {order.step}")
-    record = dataset._record(message, None, {_KEY: about}, None)
+    record = dataset._record(message, None, {_KEY: {"form": FORM, "step": order.step, **about}}, None)
+    gone = sorted(set(dataset.keys()) - names - {STRUCTURE})
     dataset._history.begin()
     try:
         if gone:
             dataset._native.remove(gone, False)
-        if items:
-            dataset._native.put(items, _PLAIN, False)
-        structure_array = np.frombuffer(text, np.uint8)
-        dataset._native.put([(STRUCTURE, structure_array, "uint8", None)], _SMALL, False)
+        act()
+        dataset._native.put([(STRUCTURE, np.frombuffer(text, np.uint8), "uint8", None)], _SMALL, False)
     except BaseException:
         dataset._history.abandon()
         raise
     commit = dataset._history.finish(record, order.durable)
     assert commit is not None
-    made = next(found for found in map(Checkpoint._of, dataset.log(commit, limit=1)) if found is not None)
+    made = Checkpoint._of(dataset.log(commit, limit=1)[0])
+    assert made is not None
     _name(dataset, made)
     if order.keep_last is not None or order.keep_every is not None:
         _retain(dataset, order)
@@ -307,7 +318,7 @@ def _write(packed: Packed, order: _Order) -> Checkpoint:
 
 
 #: Weights are noise, which does not shrink: compressing it costs more than writing it.
-_PLAIN = wish("FTSF", None, None, None, "slices", None, None, None)
+PLAIN = wish("FTSF", None, None, None, "slices", None, None, None)
 _SMALL = wish("FTSF", None, None, "zstd", "slices", None, None, None)
 
 
@@ -318,13 +329,16 @@ def _text(packed: Packed) -> bytes:
         raise InvalidError(f"the state has a number that cannot be stored: {error}") from error
 
 
-def _made(order: _Order) -> Dataset:
+def made_dataset(order: Order) -> Dataset:
     if exists(order.url, storage_options=order.storage_options):
         dataset = open_dataset(order.url, storage_options=order.storage_options)
         if STRUCTURE not in dataset and (dataset.keys() or len(dataset)):
             raise InvalidError(
                 f"the dataset at {order.url} holds other things than checkpoints; save to another path"
             )
+        # Who saved the last step may have died before it had its tag. It gets it before another step is the newest.
+        for newest in dataset.log(limit=1):
+            _name(dataset, Checkpoint._of(newest))
         return dataset
     try:
         return create(order.url, storage_options=order.storage_options)
@@ -335,27 +349,25 @@ def _made(order: _Order) -> Dataset:
         raise ConflictError(f"{error}; a checkpoint needs a path of its own") from error
 
 
-def _before(dataset: Dataset) -> tuple[dict[str, Any] | None, bool]:
+def last_state(dataset: Dataset) -> tuple[dict[str, Any] | None, bool]:
     """The structure of the last step, and whether its arrays are still as that step wrote them."""
     if STRUCTURE not in dataset:
         return None, False
     newest = dataset.log(limit=1)
-    is_same = bool(newest) and Checkpoint._of(newest[0]) is not None and newest[0].version == dataset.version
-    return structure(dataset, dataset.url), is_same
+    last = Checkpoint._of(newest[0]) if newest else None
+    return structure(dataset, dataset.url), last is not None and newest[0].version == dataset.version
 
 
-def _name(dataset: Dataset, made: Checkpoint) -> None:
-    """Tags the commit of a step; and the one before, if who saved it died first."""
-    tags = dict(dataset.tags.items())
-    for found in map(Checkpoint._of, reversed(dataset.log(limit=2))):
-        if found is None or found.tag is None or tags.get(found.tag) == found.id:
-            continue
-        if found.tag in tags:
-            if found.id != made.id:
-                continue
-            dataset.tags.delete(found.tag)
-        dataset.tag(found.tag, at=found.id)
-        tags[found.tag] = found.id
+def _name(dataset: Dataset, checkpoint: Checkpoint | None) -> None:
+    """Gives the newest commit the tag of its step."""
+    if checkpoint is None or checkpoint.tag is None:
+        return
+    tagged = dict(dataset.tags.items()).get(checkpoint.tag)
+    if tagged == checkpoint.id:
+        return
+    if tagged is not None:
+        dataset.tags.delete(checkpoint.tag)
+    dataset.tag(checkpoint.tag, at=checkpoint.id)
 
 
 def _listed(dataset: Dataset) -> list[Checkpoint]:
@@ -370,7 +382,7 @@ def _listed(dataset: Dataset) -> list[Checkpoint]:
     return found[::-1]
 
 
-def _retain(dataset: Dataset, order: _Order) -> None:
+def _retain(dataset: Dataset, order: Order) -> None:
     steps = [checkpoint for checkpoint in _listed(dataset) if checkpoint.step is not None]
     last = order.keep_last or 1
     dropped = [
@@ -389,7 +401,7 @@ def _retain(dataset: Dataset, order: _Order) -> None:
 # Finding.
 
 
-def _opened(url: str, step: int | None, storage_options: StorageOptions | None) -> Dataset:
+def opened(url: str, step: int | None, storage_options: StorageOptions | None) -> Dataset:
     if step is None:
         return open_dataset(url, read_only=True, storage_options=storage_options)
     try:
