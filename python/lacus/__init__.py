@@ -15,6 +15,7 @@ from .branches import Branches, BranchInfo, Tags
 from .checkpoint import Checkpoint, Incompatible, Saving, checkpoints, load, save
 from .column import Column
 from .commit import Commit, LineageStep, Shown
+from .compare import Comparison, TensorChange, compare_checkpoints
 from .compute import Progress, compute, run
 from .conflict import Conflict
 from .dataset import CompactReport, Dataset, ExtendReport, Summary, create, delete, exists, open
@@ -82,6 +83,7 @@ from .functions import (
 from .group import Group
 from .history import HistoryEntry, Merged, Status
 from .query import sql
+from .safetensors import export_safetensors, import_checkpoint
 from .sample import Link, Sample, link, read
 from .settings import Settings, configure, settings
 from .sparse import SparseTensor
@@ -108,6 +110,7 @@ __all__ = [
     "Column",
     "Commit",
     "CompactReport",
+    "Comparison",
     "Conflict",
     "ConflictError",
     "CorruptError",
@@ -145,6 +148,7 @@ __all__ = [
     "Table",
     "Tags",
     "Tensor",
+    "TensorChange",
     "TensorDiff",
     "Transaction",
     "Udf",
@@ -159,6 +163,7 @@ __all__ = [
     "ceil",
     "checkpoints",
     "clip",
+    "compare_checkpoints",
     "compute",
     "concatenate",
     "configure",
@@ -170,6 +175,7 @@ __all__ = [
     "exists",
     "exp",
     "expm1",
+    "export_safetensors",
     "eye",
     "floor",
     "from_coco",
@@ -180,6 +186,7 @@ __all__ = [
     "from_table",
     "from_webdataset",
     "full",
+    "import_checkpoint",
     "isfinite",
     "isinf",
     "isnan",

@@ -101,7 +101,8 @@ def start(work: Callable[[], _T], url: str) -> Saving[_T]:
 def copies(arrays: list[NDArray]) -> list[NDArray]:
     """Copies in C order, in memory that the copies before had where it fits. The save under way must have ended."""
     with _lock:
-        found, used = [], {}
+        found: list[NDArray] = []
+        used: dict[int, list[NDArray]] = {}
         for array in arrays:
             free = _kept.get(array.nbytes)
             memory = free.pop() if free else np.empty(array.nbytes, np.uint8)

@@ -50,24 +50,24 @@ class Seen:
     @property
     def low(self) -> int:
         """The address of its lowest byte."""
-        return self.start + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides) if stride < 0)
+        return self.start + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True) if stride < 0)
 
     @property
     def high(self) -> int:
         """The address behind its highest byte."""
-        up = sum((n - 1) * stride for n, stride in zip(self.shape, self.strides) if stride > 0)
+        up = sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True) if stride > 0)
         return self.start + up + self.itemsize
 
     @property
     def is_c_order(self) -> bool:
         """Whether its elements lie one behind the other, the last axis running fastest."""
-        return all(n == 1 or stride == packed for n, stride, packed in zip(self.shape, self.strides, self.packed()))
+        return all(n == 1 or stride == packed for n, stride, packed in zip(self.shape, self.strides, self.packed(), strict=True))
 
     @property
     def overlaps_itself(self) -> bool:
         """Whether two of its elements may be the same memory."""
         reach = self.itemsize
-        for stride, n in sorted((abs(stride), n) for n, stride in zip(self.shape, self.strides) if n > 1):
+        for stride, n in sorted((abs(stride), n) for n, stride in zip(self.shape, self.strides, strict=True) if n > 1):
             if stride < reach:
                 return True
             reach += (n - 1) * stride
@@ -202,9 +202,7 @@ def seen(value: Any, where: str) -> Seen | None:
 def _seen_by_numpy(array: NDArray, kind: str, where: str) -> Seen:
     array = np.asarray(array)
     dtype = array.dtype
-    if dtype.itemsize in _GUISES and dtype.type.__module__.startswith("ml_dtypes"):
-        name = dtype.name
-    elif dtype.kind in "biufc" and dtype.isnative and dtype.name in _dtypes.NAMES:
+    if (dtype.itemsize in _GUISES and dtype.type.__module__.startswith("ml_dtypes")) or (dtype.kind in "biufc" and dtype.isnative and dtype.name in _dtypes.NAMES):
         name = dtype.name
     elif dtype.kind in "mM" or (dtype.kind in "iufc" and dtype.itemsize in _GUISES and not dtype.isnative):
         name = dtype.str

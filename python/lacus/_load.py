@@ -50,7 +50,8 @@ class Loader:
         """Parts of the state by the names of tensors, or by paths in the nesting."""
         if isinstance(names, str):
             raise InvalidError(f"names: expected a list of names, found {names!r}; write names=[{names!r}]")
-        naming, found = Naming(), {}
+        naming = Naming()
+        found: dict[str, Any] = {}
         for path, node in walk(self._root):
             is_tensor = isinstance(node, dict) and ("t" in node or "B" in node)
             found.setdefault(naming.name(path) if is_tensor else joined(path), node)

@@ -64,7 +64,7 @@ class Packed:
     def structure(self) -> dict[str, Any]:
         """All of it but the blocks, as values of JSON."""
         blocks = []
-        for name, block, digest in zip(self.names, self.blocks, self.digests):
+        for name, block, digest in zip(self.names, self.blocks, self.digests, strict=True):
             facts: dict[str, Any] = {"name": name, "dtype": block.dtype, "shape": list(block.array.shape), "digest": digest}
             if block.lies is not None:
                 facts["strides"], facts["offset"], facts["span"] = list(block.lies[0]), block.lies[1], block.lies[2]
@@ -279,7 +279,7 @@ def walk(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...
     yield path, node
     if not isinstance(node, dict):
         return
-    for key, item in node.get("d", node.get("o", ())):
+    for key, item in [*node.get("d", ()), *node.get("o", ())]:
         yield from walk(item, (*path, key))
     for tag in ("l", "u", "s", "f"):
         for place, item in enumerate(node.get(tag, ())):

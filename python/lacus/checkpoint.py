@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
@@ -146,7 +145,7 @@ def save(
     packed = _state.pack(state)
     if wait:
         return _write(packed, order)
-    for block, copy in zip(packed.blocks, _background.copies([block.array for block in packed.blocks])):
+    for block, copy in zip(packed.blocks, _background.copies([block.array for block in packed.blocks]), strict=True):
         block.array = copy
     return _background.start(lambda: _write(packed, order), order.url)
 
@@ -275,7 +274,7 @@ def _write(packed: Packed, order: Order) -> Checkpoint:
     items: list[tuple[str, Any, str, str | None]] = []
     known = {facts["name"]: facts for facts in (before or {}).get("blocks", ())}
     facts_of = packed.structure()["blocks"]
-    for block, array, facts in zip(packed.blocks, arrays, facts_of):
+    for block, array, facts in zip(packed.blocks, arrays, facts_of, strict=True):
         old = known.get(facts["name"])
         if is_same and old is not None and all(old.get(key) == facts[key] for key in ("digest", "shape", "dtype")):
             continue

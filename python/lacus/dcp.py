@@ -46,7 +46,7 @@ __all__ = ["LoadPlanner", "SavePlanner", "StorageReader", "StorageWriter", "load
 _MARK = b"lacus.value:"
 
 
-class StorageWriter(torch_dcp.StorageWriter):
+class StorageWriter(torch_dcp.StorageWriter):  # type: ignore[misc]
     """Writes a distributed checkpoint as one commit of a dataset.
 
     Args:
@@ -99,15 +99,18 @@ class StorageWriter(torch_dcp.StorageWriter):
         dataset = open_dataset(self._order.url, storage_options=self._order.storage_options)
         before, is_same = last_state(dataset)
         known = {each["name"]: each for each in ((before or {}).get("dcp") or {}).get("storage", ())} if is_same else {}
-        names, arrays, facts = [], [], []
+        names: list[str] = []
+        arrays: list[Any] = []
+        facts: list[dict[str, Any]] = []
         for item in plan.items:
             array, stored = _array_of(planner.resolve_data(item), item)
             names.append(_name_of(item))
             arrays.append(np.asarray(array, order="C"))
             facts.append({"stored": stored, "shape": list(array.shape)})
         digests = _native.content_digests(arrays)
-        items, results = [], []
-        for item, name, array, found, digest in zip(plan.items, names, arrays, facts, digests):
+        items: list[tuple[str, Any, str, str | None]] = []
+        results: list[Any] = []
+        for item, name, array, found, digest in zip(plan.items, names, arrays, facts, digests, strict=True):
             found["digest"] = digest.hex()
             is_new = any(known.get(name, {}).get(key) != value for key, value in found.items())
             if is_new:
@@ -155,7 +158,7 @@ class StorageWriter(torch_dcp.StorageWriter):
         return StorageMeta(checkpoint_id=self._order.url)
 
 
-class StorageReader(torch_dcp.StorageReader):
+class StorageReader(torch_dcp.StorageReader):  # type: ignore[misc]
     """Reads a distributed checkpoint that :class:`StorageWriter` wrote: of each shard, the slice that is asked for.
 
     Args:
@@ -219,7 +222,7 @@ class StorageReader(torch_dcp.StorageReader):
                 planner.load_bytes(item, io.BytesIO(array.read().tobytes()))
                 continue
             target = planner.resolve_tensor(item).detach()
-            where = tuple(slice(at, at + n) for at, n in zip(item.storage_offsets, item.lengths))
+            where = tuple(slice(at, at + n) for at, n in zip(item.storage_offsets, item.lengths, strict=True))
             if tuple(target.shape) != tuple(item.lengths):
                 raise InvalidError(
                     f"{item.storage_index.fqn}: the tensor to load into has shape {tuple(target.shape)}, "
@@ -256,7 +259,7 @@ class StorageReader(torch_dcp.StorageReader):
         return isinstance(checkpoint_id, (str, os.PathLike))
 
 
-class SavePlanner(torch_dcp.DefaultSavePlanner):
+class SavePlanner(torch_dcp.DefaultSavePlanner):  # type: ignore[misc]
     """torch's planner, but values that are no tensors become JSON instead of a pickle."""
 
     def resolve_data(self, write_item: WriteItem) -> Any:
@@ -270,7 +273,7 @@ class SavePlanner(torch_dcp.DefaultSavePlanner):
         return io.BytesIO(_MARK + json.dumps(packed.root).encode())
 
 
-class LoadPlanner(torch_dcp.DefaultLoadPlanner):
+class LoadPlanner(torch_dcp.DefaultLoadPlanner):  # type: ignore[misc]
     """torch's planner, but never unpickles: values are those of :class:`SavePlanner`, or plain ones of torch's own."""
 
     def load_bytes(self, read_item: Any, value: io.BytesIO) -> None:

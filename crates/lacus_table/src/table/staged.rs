@@ -73,7 +73,8 @@ impl StagedTensors {
         // Later forms may have other fields, but they will have this one.
         let numbered: Numbered = serde_json::from_slice(bytes).map_err(|e| refused(e.to_string()))?;
         if numbered.form > FORM {
-            let why = format!("it was staged by a newer version of Lacus (form {}, not {FORM})", numbered.form);
+            let why =
+                format!("it was staged by a newer version of Lacus (form {}, not {FORM})", numbered.form);
             return Err(refused(why));
         }
         serde_json::from_slice(bytes).map_err(|e| refused(e.to_string()))
