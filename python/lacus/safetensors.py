@@ -183,7 +183,8 @@ def _write(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | 
         with os.fdopen(handle, "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for row in rows:
-                file.write(row[4].reshape(-1).view(np.uint8) if row[4].size else b"")
+                if row[4].size:
+                    file.write(row[4].reshape(-1).view(np.uint8).data)
             file.flush()
             os.fsync(file.fileno())
         # As a file that was opened for writing has it.
