@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import json
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -413,3 +415,57 @@ def test_there_is_no_pickle(url: str) -> None:
         f"lacus.save({{'a': [np.arange(3), 'x', b'y']}}, {url!r}); assert lacus.load({url!r})['a'][1] == 'x'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=ENVIRONMENT, timeout=60)
+
+
+def test_the_command_lists_steps(url: str) -> None:
+    command = os.environ.get("LACUS_TEST_CLI")
+    if not command or not Path(command).is_file():
+        pytest.skip("NO lacus COMMAND: LACUS_TEST_CLI names none")
+
+    def told(*more: str) -> str:
+        return subprocess.run([command, "checkpoints", url, *more], check=True, capture_output=True, text=True, timeout=60).stdout
+
+    lacus.create(url)
+    assert json.loads(told("--json")) == []
+    for step in (5, 10, 15):
+        lacus.save({"w": np.full(1000, step), "n": step}, url, step=step, message=f"after {step}", keep_last=2)
+    found = json.loads(told("--json"))
+    assert [(c["step"], c["message"], c["tensors"], c["bytes"], c["written"]) for c in found] == [
+        (step, f"after {step}", 1, 8000, 8000) for step in (10, 15)
+    ]
+    assert [line.split()[0] for line in told().splitlines()] == ["10", "15"]
+    lacus.save({"w": 1}, url)
+    assert told().splitlines()[-1].split()[0] == "latest"
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_disk_without_room_leaves_the_step_before(url: str, wait: bool) -> None:
+    lacus.save({"w": np.arange(1000)}, url, step=1)
+    # No file may grow beyond a megabyte: what a full disk does to a write, it does too.
+    code = (
+        "import resource, lacus, numpy as np\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "try:\n"
+        f"    made = lacus.save({{'w': np.random.rand(1 << 19)}}, {url!r}, step=2, wait={wait})\n"
+        "    getattr(made, 'result', lambda: None)()\n"
+        "except lacus.LacusError as error:\n"
+        "    print(error)\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, env=ENVIRONMENT, timeout=60, capture_output=True, text=True)
+    assert done.stdout.strip()
+    assert [c.step for c in lacus.checkpoints(url)] == [1]
+    assert_same(lacus.load(url)["w"], np.arange(1000))
+    assert lacus.open(url).check().healthy
+    lacus.save({"w": np.arange(10)}, url, step=2)
+    assert len(lacus.load(url)["w"]) == 10
+
+
+def test_in_memory() -> None:
+    url = "memory://checkpoints-of-a-test"
+    for step in range(3):
+        lacus.save({"w": np.full(10, step)}, url, step=step, wait=step % 2 == 0)
+    assert [c.step for c in lacus.checkpoints(url)] == [0, 1, 2]
+    assert lacus.load(url, step=1)["w"].tolist() == [1] * 10
+    lacus.delete(url)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lacus::ErrorKind;
 use lacus::history::{Found, tags};
 use serde_json::{Value as Json, json};
 
@@ -15,12 +16,12 @@ const KEY: &str = "lacus.checkpoint";
 
 pub(crate) async fn run(context: &Context, args: CheckpointsArgs) -> Result<(), Failure> {
     let here = context.here(&args.dataset.url)?;
-    let table = here.open(None).await?;
-    drop(table);
-    let newest = match here.commit(None).await {
+    // A place without a dataset has no checkpoints, but that is not what is to be said.
+    here.open(None).await?;
+    let newest = match here.repository.commit_at(&here.place, Some("HEAD")).await {
         Ok((id, _)) => vec![id],
-        // A dataset without a commit has no checkpoint.
-        Err(_) => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(here.explained(error)),
     };
     let tagged: BTreeMap<String, _> =
         tags::list(here.timeline().home()).await?.into_iter().map(|tag| (tag.name, tag.commit)).collect();

@@ -25,9 +25,6 @@ use crate::write::write_set::WriteSet;
 /// The form of the description. One with a higher number is refused.
 const FORM: u32 = 1;
 
-/// Files looked for at once before they are added.
-const LOOKED_FOR_AT_ONCE: usize = 16;
-
 /// Tensors that were staged: what their files are and hold. Plain data, to be handed to whoever adds them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StagedTensors {
@@ -152,7 +149,9 @@ impl Table {
             let why = format!("file {:?} is in this version already: it was added before", file.path);
             return Err(TableError::refused("add staged", why));
         }
-        self.look_for(&files).await?;
+        for file in &files {
+            self.look_at(file).await?;
+        }
         let staged = Staged {
             op: "ADD STAGED",
             files,
@@ -164,22 +163,16 @@ impl Table {
         self.commit(staged, options).await
     }
 
-    /// Fails unless all files are there, and of the length they had.
-    async fn look_for(&self, files: &[StagedFile]) -> Result<(), TableError> {
-        use futures::{StreamExt, TryStreamExt};
-        let looked = futures::stream::iter(files.iter().map(|file| async move {
-            let found = match self.store().read_tail(&file.path, 4).await {
-                Ok((_, bytes)) => Some(bytes),
-                Err(error) if error.is_not_found() => None,
-                Err(error) => return Err(error.into()),
-            };
-            let what = match found {
-                Some(bytes) if bytes == file.bytes => return Ok(()),
-                Some(bytes) => format!("has {bytes} bytes instead of {}", file.bytes),
-                None => "is missing: it was cleaned up, or staged in another place".to_owned(),
-            };
-            Err(TableError::refused("add staged", format!("staged file {:?} {what}", file.path)))
-        }));
-        looked.buffer_unordered(LOOKED_FOR_AT_ONCE).try_collect::<Vec<()>>().await.map(|_| ())
+    /// Fails unless a file is there, and of the length it had.
+    async fn look_at(&self, file: &StagedFile) -> Result<(), TableError> {
+        let what = match self.store().read_tail(&file.path, 4).await {
+            Ok((_, bytes)) if bytes == file.bytes => return Ok(()),
+            Ok((_, bytes)) => format!("has {bytes} bytes instead of {}", file.bytes),
+            Err(error) if error.is_not_found() => {
+                "is missing: it was cleaned up, or staged in another place".to_owned()
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Err(TableError::refused("add staged", format!("staged file {:?} {what}", file.path)))
     }
 }
