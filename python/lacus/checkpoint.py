@@ -12,12 +12,14 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from . import _background, _native, _state
+from ._arrays import NDArray
 from ._background import Saving
 from ._display import size_text
 from ._guard import guarded
@@ -269,31 +271,62 @@ def _write(packed: Packed, order: Order) -> Checkpoint:
     dataset = made_dataset(order)
     before, is_same = last_state(dataset)
     arrays = [np.asarray(block.array, order="C") for block in packed.blocks]
-    packed.digests = [digest.hex() for digest in _native.content_digests(arrays)]
-    written, text = 0, _text(packed)
-    items: list[tuple[str, Any, str, str | None]] = []
-    known = {facts["name"]: facts for facts in (before or {}).get("blocks", ())}
-    facts_of = packed.structure()["blocks"]
-    for block, array, facts in zip(packed.blocks, arrays, facts_of, strict=True):
-        old = known.get(facts["name"])
-        if is_same and old is not None and all(old.get(key) == facts[key] for key in ("digest", "shape", "dtype")):
+    known = {facts["name"]: facts for facts in (before or {}).get("blocks", ())} if is_same else {}
+    # Where there is nothing to compare with, digests are for the next step, and made while this one is written.
+    digests = _digests_of(arrays)
+    if known:
+        packed.digests = digests()
+    written, items = 0, []
+    for number, (name, block, array) in enumerate(zip(packed.names, packed.blocks, arrays, strict=True)):
+        old = known.get(name)
+        if old is not None and (old["digest"], old["shape"], old["dtype"]) == (
+            packed.digests[number],
+            list(array.shape),
+            block.dtype,
+        ):
             continue
         guise = None if block.dtype == block.stored else json.dumps({"dtype": block.dtype})
-        items.append((facts["name"], array, block.stored, guise))
+        items.append((name, array, block.stored, guise))
         written += array.nbytes
     about = {"tensors": len(packed.tensors), "bytes": packed.bytes, "written": written}
 
-    def act() -> None:
+    def act() -> bytes:
         if items:
             dataset._native.put(items, PLAIN, False)
+        packed.digests = packed.digests or digests()
+        return _text(packed)
 
-    return commit_state(dataset, order, about, {facts["name"] for facts in facts_of}, text, act)
+    return commit_state(dataset, order, about, set(packed.names), act)
+
+
+def _digests_of(arrays: list[NDArray]) -> Callable[[], list[str]]:
+    """Begins to make digests; the function that is returned waits for them."""
+    found: list[str] = []
+    failed: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            found.extend(digest.hex() for digest in _native.content_digests(arrays))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make, name="lacus-digests")
+    thread.start()
+
+    def wait() -> list[str]:
+        thread.join()
+        if failed:
+            raise failed[0]
+        return found
+
+    return wait
 
 
 def commit_state(
-    dataset: Dataset, order: Order, about: Mapping[str, int], names: set[str], text: bytes, act: Callable[[], None]
+    dataset: Dataset, order: Order, about: Mapping[str, int], names: set[str], act: Callable[[], bytes]
 ) -> Checkpoint:
-    """Makes what `act` writes a commit, together with the structure; afterwards the dataset has these arrays and no others."""
+    """Makes what `act` writes a commit, together with the structure that it returns. The dataset has these arrays then, and no
+    others."""
     message = order.message or ("Checkpoint" if order.step is None else f"Step {order.step}")
     record = dataset._record(message, None, {_KEY: {"form": FORM, "step": order.step, **about}}, None)
     gone = sorted(set(dataset.keys()) - names - {STRUCTURE})
@@ -301,8 +334,8 @@ def commit_state(
     try:
         if gone:
             dataset._native.remove(gone, False)
-        act()
-        dataset._native.put([(STRUCTURE, np.frombuffer(text, np.uint8), "uint8", None)], _SMALL, False)
+        text = np.frombuffer(act(), np.uint8)
+        dataset._native.put([(STRUCTURE, text, "uint8", None)], _SMALL, False)
     except BaseException:
         dataset._history.abandon()
         raise

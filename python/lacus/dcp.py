@@ -142,11 +142,12 @@ class StorageWriter(torch_dcp.StorageWriter):  # type: ignore[misc]
         about = {"tensors": len(storage), "bytes": held, "written": written}
         text = json.dumps({"form": _state.FORM, "dcp": {**_described(metadata), "storage": storage}}).encode()
 
-        def act() -> None:
+        def act() -> bytes:
             if parts:
                 dataset._native.add_staged(parts, False)
+            return text
 
-        commit_state(dataset, self._order, about, {each["name"] for each in storage}, text, act)
+        commit_state(dataset, self._order, about, {each["name"] for each in storage}, act)
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:

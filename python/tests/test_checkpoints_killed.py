@@ -62,13 +62,15 @@ def check(url: str, acknowledged: int) -> int:
 def test_the_last_acknowledged_step_loads(url: str, in_background: bool) -> None:
     chance, step, told = random.Random(5 + in_background), 0, 0
     lacus.save(state(0), url, step=0)
-    for _ in range(KILLS):
+    for turn in range(KILLS):
         ours, theirs = PROCESSES.Pipe(duplex=False)
         worker = PROCESSES.Process(target=save_until_killed, args=(url, step, in_background, theirs))
         worker.start()
         theirs.close()
         assert ours.poll(60)
         ours.recv()
+        # Every other time it is let come to a step, however slow the machine is.
+        assert turn % 2 or ours.poll(60)
         time.sleep(chance.random() * 0.4)
         worker.kill()
         worker.join()
@@ -81,7 +83,7 @@ def test_the_last_acknowledged_step_loads(url: str, in_background: bool) -> None
                 break
         ours.close()
         step = check(url, acknowledged)
-    assert told > KILLS / 2
+    assert told >= KILLS / 2
     # And all goes on.
     lacus.save(state(step + 1), url, step=step + 1)
     assert lacus.load(url)["step"] == step + 1
