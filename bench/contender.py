@@ -6,6 +6,7 @@ An adapter says how the thing is used well; it measures nothing and checks nothi
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,13 @@ class SamplesContender(Contender):
     def one(self, handle: Any, row: int) -> bytes:
         """One file."""
         raise NotImplementedError
+
+
+def synced(path: Path) -> None:
+    """Waits until the disk has a file."""
+    opened = os.open(path, os.O_RDONLY)
+    os.fsync(opened)
+    os.close(opened)
 
 
 def describe(path: Path) -> tuple[int, int]:

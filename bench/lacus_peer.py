@@ -37,6 +37,10 @@ def checkpoint() -> list[CheckpointContender]:
     return [CheckpointLacus("Lacus, compression=None", None), CheckpointLacus("Lacus, default", "auto")]
 
 
+def saves() -> list[CheckpointContender]:
+    return [SavesLacus()]
+
+
 def samples() -> list[SamplesContender]:
     return [SamplesLacus()]
 
@@ -154,6 +158,23 @@ class CheckpointLacus(CheckpointContender):
 
     def load_one(self, path: Path, name: str) -> np.ndarray:
         return lacus.open(path)[name][...]
+
+
+class SavesLacus(CheckpointContender):
+    name = "lacus.save, lacus.load"
+    family = "lacus"
+
+    def write(self, path: Path, value: dict[str, np.ndarray]) -> None:
+        lacus.save(value, path, step=1)
+
+    def load(self, path: Path) -> dict[str, np.ndarray]:
+        return lacus.load(path)
+
+    def load_into(self, path: Path, model: dict[str, np.ndarray]) -> None:
+        lacus.load(path, into=model)
+
+    def load_one(self, path: Path, name: str) -> np.ndarray:
+        return lacus.load(path, names=[name])[name]
 
 
 def _cells(found: lacus.SparseTensor) -> Cells:

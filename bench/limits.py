@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender
+from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender, synced
 from data import Files, Sparse
 
 
@@ -23,6 +23,10 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [CheckpointLimit()]
+
+
+def saves() -> list[CheckpointContender]:
+    return [SavesLimit()]
 
 
 def samples() -> list[SamplesContender]:
@@ -169,6 +173,14 @@ class CheckpointLimit(CheckpointContender):
         read_exactly(fd, self._buffers[name], self._places[name])
         os.close(fd)
         return self._buffers[name]
+
+
+class SavesLimit(CheckpointLimit):
+    name = "limit: pwrite, fsync, pread"
+
+    def write(self, path: Path, value: dict[str, np.ndarray]) -> None:
+        super().write(path, value)
+        synced(path)
 
 
 def write_preallocated(path: Path, arrays: list[np.ndarray]) -> None:

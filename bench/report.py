@@ -14,6 +14,7 @@ REFERENCES = {
     "dense": {"raw": "Lacus, compression=None", "compressed": 'Lacus, compression="lz4"'},
     "sparse": {"raw": "Lacus, default"},
     "checkpoint": {"raw": "Lacus, compression=None"},
+    "saves": {"raw": "lacus.save, lacus.load"},
     "samples": {"raw": "Lacus, from_folder"},
 }
 DASH = "–"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from contender import CheckpointContender
+from contender import CheckpointContender, synced
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -14,6 +14,10 @@ DISTRIBUTION = "safetensors"
 
 def checkpoint() -> list[CheckpointContender]:
     return [SafetensorsCheckpoint()]
+
+
+def saves() -> list[CheckpointContender]:
+    return [SafetensorsSaves()]
 
 
 class SafetensorsCheckpoint(CheckpointContender):
@@ -35,3 +39,11 @@ class SafetensorsCheckpoint(CheckpointContender):
     def load_one(self, path: Path, name: str) -> np.ndarray:
         with safe_open(path, framework="numpy") as file:
             return file.get_tensor(name)
+
+
+class SafetensorsSaves(SafetensorsCheckpoint):
+    name = "safetensors, fsync"
+
+    def write(self, path: Path, value: dict[str, np.ndarray]) -> None:
+        save_file(value, path)
+        synced(path)

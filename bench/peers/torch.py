@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from contender import Cells, CheckpointContender, DenseContender, SparseContender
+import torch.distributed.checkpoint as dcp
+from contender import Cells, CheckpointContender, DenseContender, SparseContender, synced
 from data import Sparse
 
 DISTRIBUTION = "torch"
@@ -23,6 +24,10 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [TorchCheckpoint(), TorchCheckpointMapped()]
+
+
+def saves() -> list[CheckpointContender]:
+    return [TorchSaves(), TorchDistributed()]
 
 
 class TorchFile(DenseContender):
@@ -115,6 +120,41 @@ class TorchCheckpoint(CheckpointContender):
 
     def load(self, path: Path) -> dict[str, torch.Tensor]:
         return torch.load(path)
+
+
+class TorchSaves(TorchCheckpoint):
+    name = "torch.save, fsync"
+
+    def write(self, path: Path, value: dict[str, torch.Tensor]) -> None:
+        torch.save(value, path)
+        synced(path)
+
+    def load_into(self, path: Path, model: dict[str, np.ndarray]) -> None:
+        for name, tensor in torch.load(path).items():
+            np.copyto(model[name], tensor.numpy())
+
+
+class TorchDistributed(TorchSaves):
+    name = "torch.distributed.checkpoint, 2 threads"
+
+    def write(self, path: Path, value: dict[str, torch.Tensor]) -> None:
+        dcp.save(dict(value), storage_writer=dcp.FileSystemWriter(path, thread_count=2, sync_files=True), no_dist=True)
+
+    def load_into(self, path: Path, model: dict[str, np.ndarray]) -> None:
+        tensors = {name: torch.from_numpy(array) for name, array in model.items()}
+        dcp.load(tensors, storage_reader=dcp.FileSystemReader(path), no_dist=True)
+
+    def load(self, path: Path) -> dict[str, torch.Tensor]:
+        raise NotImplementedError
+
+    def load_one(self, path: Path, name: str) -> np.ndarray:
+        tensors = {name: torch.empty(self._shapes[name])}
+        dcp.load(tensors, storage_reader=dcp.FileSystemReader(path), no_dist=True)
+        return tensors[name].numpy()
+
+    def prepare(self, value: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+        self._shapes = {name: array.shape for name, array in value.items()}
+        return super().prepare(value)
 
 
 class TorchCheckpointMapped(TorchCheckpoint):

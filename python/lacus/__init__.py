@@ -8,10 +8,14 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
+from typing import Any
+
 from .array import LazyArray, array
 from .branches import Branches, BranchInfo, Tags
+from .checkpoint import Checkpoint, Incompatible, Saving, checkpoints, load, save
 from .column import Column
 from .commit import Commit, LineageStep, Shown
+from .compare import Comparison, TensorChange, compare_checkpoints
 from .compute import Progress, compute, run
 from .conflict import Conflict
 from .dataset import CompactReport, Dataset, ExtendReport, Summary, create, delete, exists, open
@@ -79,6 +83,7 @@ from .functions import (
 from .group import Group
 from .history import HistoryEntry, Merged, Status
 from .query import sql
+from .safetensors import export_safetensors, import_checkpoint
 from .sample import Link, Sample, link, read
 from .settings import Settings, configure, settings
 from .sparse import SparseTensor
@@ -101,9 +106,11 @@ __all__ = [
     "Branches",
     "Change",
     "CheckReport",
+    "Checkpoint",
     "Column",
     "Commit",
     "CompactReport",
+    "Comparison",
     "Conflict",
     "ConflictError",
     "CorruptError",
@@ -115,6 +122,7 @@ __all__ = [
     "GcReport",
     "Group",
     "HistoryEntry",
+    "Incompatible",
     "InternalError",
     "InvalidError",
     "LacusError",
@@ -131,6 +139,7 @@ __all__ = [
     "Rows",
     "Sample",
     "SavedView",
+    "Saving",
     "Settings",
     "Shown",
     "SparseTensor",
@@ -139,6 +148,7 @@ __all__ = [
     "Table",
     "Tags",
     "Tensor",
+    "TensorChange",
     "TensorDiff",
     "Transaction",
     "Udf",
@@ -151,7 +161,9 @@ __all__ = [
     "arange",
     "array",
     "ceil",
+    "checkpoints",
     "clip",
+    "compare_checkpoints",
     "compute",
     "concatenate",
     "configure",
@@ -163,6 +175,7 @@ __all__ = [
     "exists",
     "exp",
     "expm1",
+    "export_safetensors",
     "eye",
     "floor",
     "from_coco",
@@ -173,10 +186,12 @@ __all__ = [
     "from_table",
     "from_webdataset",
     "full",
+    "import_checkpoint",
     "isfinite",
     "isinf",
     "isnan",
     "link",
+    "load",
     "log",
     "log1p",
     "maximum",
@@ -189,6 +204,7 @@ __all__ = [
     "relu",
     "round",
     "run",
+    "save",
     "settings",
     "sigmoid",
     "sign",
@@ -204,3 +220,14 @@ __all__ = [
     "where",
     "zeros",
 ]
+
+#: Modules that need other packages, imported when you use them.
+_LATER = ("dcp", "lightning", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

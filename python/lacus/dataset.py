@@ -690,14 +690,51 @@ class Dataset(Historic):
         metadata: Mapping[str, Mapping[str, Any]] | None,
         durable: bool,
     ) -> int:
-        texts = {name: metadata_text(found, _what(name)) for name, found in (metadata or {}).items()}
-        if unknown := texts.keys() - values.keys():
-            raise InvalidError(f"metadata is given for {sorted(unknown)}, which are not put")
-        items = []
-        for name, value in values.items():
-            found, dtype = native(value, _what(_tensor_name(name)))
-            items.append((name, found, dtype, texts.get(name)))
+        items = _items(values, metadata)
         return self._native.put(items, wanted, durable) if items else self.version
+
+    def stage(
+        self,
+        values: Mapping[str, Any],
+        *,
+        layout: str = "auto",
+        chunk_shape: Sequence[int] | None = None,
+        block_shape: Sequence[int] | None = None,
+        compression: str | None = "auto",
+        optimize: str = "slices",
+        metadata: Mapping[str, Mapping[str, Any]] | None = None,
+        durable: bool = False,
+        chunk_rank: int | None = None,
+        split: int | None = None,
+        axis_order: Sequence[int] | None = None,
+    ) -> bytes:
+        """Writes tensors without making a version: nobody sees them until :meth:`add_staged` gets what this returns, in this process
+        or any other that can open the dataset.
+
+        Returns a small description, which you can send to another process. The options are those of :meth:`put_all`. Staged tensors
+        that nobody adds are removed by :meth:`gc` once they are older than its grace period, which is a day.
+
+        >>> parts = [ds.stage({f"part/{rank}": value})]     # in each process
+        >>> ds.add_staged(parts)                            # in one of them
+        """
+        wanted = wish(layout, chunk_shape, block_shape, compression, optimize, chunk_rank, split, axis_order)
+        return self._native.stage(_items(values, metadata), wanted, durable)
+
+    def add_staged(self, parts: Iterable[bytes], *, durable: bool = False) -> int:
+        """Makes everything that was staged one version: all of it, or nothing. Returns the new version.
+
+        Args:
+            parts: what :meth:`stage` returned, once each, for this branch of this dataset.
+            durable: returns only when it is safe against power loss.
+
+        Raises:
+            InvalidError: something else than :meth:`stage` made the description, it is for another dataset or branch, a tensor was
+                staged twice, or a file is missing. Nothing was written, and what was staged can still be added.
+            ConflictError: someone else wrote one of the tensors since this handle's version.
+        """
+        if isinstance(parts, (bytes, bytearray, memoryview, str)):
+            raise InvalidError("add_staged: expected a list of what stage returned, found one; write add_staged([part])")
+        return self._native.add_staged([_part(part) for part in parts], durable)
 
     def __setitem__(self, name: str, value: Any) -> None:
         if self._rows.is_column(_tensor_name(name)):
@@ -854,6 +891,28 @@ def _column_name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(f"columns are addressed by name, not by {type(name).__name__}")
     return name
+
+
+def _items(
+    values: Mapping[str, Any], metadata: Mapping[str, Mapping[str, Any]] | None
+) -> list[tuple[str, Any, str, str | None]]:
+    """Tensors as the native module takes them."""
+    if not isinstance(values, Mapping):
+        raise InvalidError(f"tensors are given by name, as in {{name: value}}, not as a {type(values).__name__}")
+    texts = {name: metadata_text(found, _what(name)) for name, found in (metadata or {}).items()}
+    if unknown := texts.keys() - values.keys():
+        raise InvalidError(f"metadata is given for {sorted(unknown)}, which are not put")
+    items = []
+    for name, value in values.items():
+        found, dtype = native(value, _what(_tensor_name(name)))
+        items.append((name, found, dtype, texts.get(name)))
+    return items
+
+
+def _part(part: Any) -> bytes:
+    if not isinstance(part, (bytes, bytearray, memoryview)):
+        raise InvalidError(f"add_staged: expected the bytes that stage returned, found a {type(part).__name__}")
+    return bytes(part)
 
 
 def _what(name: str) -> str:

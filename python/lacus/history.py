@@ -455,6 +455,7 @@ class Historic:
                 dry_run,
                 seconds("1d" if grace is None else grace, "grace"),
                 None if keep is None else seconds(keep, "keep"),
+                None,
             )
         )
         return GcReport(

@@ -45,7 +45,7 @@ class Transaction:
         if kind is not None:
             self._dataset._history.abandon()
             return
-        self.id = self._dataset._history.finish(self._record)
+        self.id = self._dataset._history.finish(self._record, True)
 
     def __repr__(self) -> str:
         state = "open" if self._dataset._transaction is self else (self.id or "without a commit")[:17]

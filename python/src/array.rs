@@ -44,6 +44,20 @@ pub(crate) fn tensor_ref<'a>(array: &'a Bound<'_, PyUntypedArray>, dtype: DType)
     TensorRef::strided(dtype, &shape, &strides, below, bytes).map_err(|e| raise_tensor(py, &e))
 }
 
+/// The memory of an array in C order, to be read.
+pub(crate) fn bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> PyResult<&'a [u8]> {
+    if !array.is_c_contiguous() || array.dtype().has_object() {
+        return Err(invalid(array.py(), "the array must be contiguous in C order"));
+    }
+    let len = array.len() * array.dtype().itemsize();
+    if len == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: a contiguous array of so many elements has so many bytes, and it is alive while it is borrowed. Python code that
+    // writes to it meanwhile races with us, as above.
+    Ok(unsafe { std::slice::from_raw_parts(data(array), len) })
+}
+
 /// The memory of a writable array in C order.
 pub(crate) fn bytes_mut<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> PyResult<&'a mut [u8]> {
     let py = array.py();

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use lacus::history::CommitId;
-use lacus::table::{Put, Table};
+use lacus::table::{Put, StagedTensors, Table, Wish};
 use lacus::{Pinned, Place, Repository, StorageOptions};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::convert::{WishArguments, dtype, json, shape};
 use crate::errors::{raise, raise_on};
@@ -52,6 +53,26 @@ fn pinned(rows: &lacus::View) -> Pinned {
     let state = rows.state();
     let commit = state.commit.as_deref().and_then(CommitId::parse);
     commit.map_or(Pinned::Version(state.version), Pinned::Commit)
+}
+
+/// Tensors to put, while Python holds on to their values.
+type HeldPut<'py> = (String, Held<'py>, Option<serde_json::Value>);
+
+fn held<'py>(py: Python<'_>, items: Vec<PutArguments<'py>>) -> PyResult<Vec<HeldPut<'py>>> {
+    let mut held = Vec::with_capacity(items.len());
+    for (name, value, dtype_name, metadata) in items {
+        let metadata = metadata.map(|text| json(py, &text)).transpose()?;
+        held.push((name, Held::new(&value, &dtype_name)?, metadata));
+    }
+    Ok(held)
+}
+
+fn puts<'a>(held: &'a [HeldPut<'_>], wish: &Wish) -> PyResult<Vec<Put<'a>>> {
+    let put = |(name, value, metadata): &'a HeldPut<'_>| {
+        let (name, metadata) = (name.clone(), metadata.clone());
+        Ok(Put { name, value: value.value()?, wish: wish.clone(), metadata })
+    };
+    held.iter().map(put).collect()
 }
 
 fn checked<T>(py: Python<'_>, outcome: Outcome<T>) -> PyResult<T> {
@@ -253,24 +274,36 @@ impl Dataset {
         wish: WishArguments,
         durable: bool,
     ) -> PyResult<u64> {
-        let wish = wish.wish(py)?;
-        let mut held = Vec::with_capacity(items.len());
-        for (name, value, dtype_name, metadata) in items {
-            let metadata = metadata.map(|text| json(py, &text)).transpose()?;
-            held.push((name, Held::new(&value, &dtype_name)?, metadata));
-        }
-        let mut puts = Vec::with_capacity(held.len());
-        for (name, value, metadata) in &held {
-            puts.push(Put {
-                name: name.clone(),
-                value: value.value()?,
-                wish: wish.clone(),
-                metadata: metadata.clone(),
-            });
-        }
+        let held = held(py, items)?;
+        let puts = puts(&held, &wish.wish(py)?)?;
         let written = self
             .handle
             .write(py, durable, async |table: &mut Table, options: &_| table.put(puts, options).await)?;
+        checked(py, written)
+    }
+
+    /// Writes tensors that nobody sees yet; `add_staged` is told of them by what this returns.
+    fn stage<'py>(
+        &self,
+        py: Python<'py>,
+        items: Vec<PutArguments<'_>>,
+        wish: WishArguments,
+        durable: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let held = held(py, items)?;
+        let puts = puts(&held, &wish.wish(py)?)?;
+        let staged = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            table.stage(puts, options).await?.to_bytes()
+        })?;
+        Ok(PyBytes::new(py, &checked(py, staged)?))
+    }
+
+    /// Makes what was staged one version.
+    fn add_staged(&self, py: Python<'_>, parts: Vec<Vec<u8>>, durable: bool) -> PyResult<u64> {
+        let written = self.handle.write(py, durable, async |table: &mut Table, options: &_| {
+            let parts = parts.iter().map(|part| StagedTensors::from_bytes(part)).collect::<Outcome<_>>()?;
+            table.add_staged(parts, options).await
+        })?;
         checked(py, written)
     }
 

@@ -247,10 +247,11 @@ impl History {
     }
 
     /// Ends it: everything in it is a commit, whose id is returned, or nothing was written.
-    fn finish(&self, py: Python<'_>, record: RecordArguments) -> PyResult<Option<String>> {
+    fn finish(&self, py: Python<'_>, record: RecordArguments, durable: bool) -> PyResult<Option<String>> {
         let record = parsed(py, record)?;
         let recorded = self.handle.record(py, async |checkout: &mut Checkout, options: &WriteOptions| {
-            checkout.finish(&record, options).await
+            let options = WriteOptions { unsynced: !durable, ..options.clone() };
+            checkout.finish(&record, &options).await
         })?;
         Ok(recorded.map(|recorded| recorded.id.to_string()))
     }
@@ -485,11 +486,19 @@ impl History {
     }
 
     /// What a clean-up found, as JSON text.
-    fn gc(&self, py: Python<'_>, dry_run: bool, grace: f64, retention: Option<f64>) -> PyResult<String> {
+    fn gc(
+        &self,
+        py: Python<'_>,
+        dry_run: bool,
+        grace: f64,
+        retention: Option<f64>,
+        dropped_grace: Option<f64>,
+    ) -> PyResult<String> {
         let gc = GcOptions {
             dry_run,
             grace: seconds(py, "grace", grace)?,
             retention: retention.map(|value| seconds(py, "keep", value)).transpose()?,
+            dropped_grace: dropped_grace.map(|value| seconds(py, "grace", value)).transpose()?,
         };
         let report = self.handle.manage(
             py,

@@ -73,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::tensor::{Tensor, TensorInfo};
+    use crate::tensor::{Tensor, TensorInfo, content_digests};
     #[pymodule_export]
     use crate::view::{View, ViewScan};
     use pyo3::prelude::*;

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use lacus::layout::Value;
+use lacus::io::Pool;
+use lacus::layout::{Value, content_digests as content_digests_of};
 use lacus::table::{Read, Table, TableError};
 use lacus::tensor::{DType, Index, Selection, SparseTensor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
-use crate::array::{bytes_mut, into_array, tensor_ref};
+use crate::array::{bytes, bytes_mut, into_array, tensor_ref};
 use crate::convert::{dtype, json, tuple};
 use crate::errors::raise_on;
 use crate::handle::Handle;
-use crate::runtime::Outcome;
+use crate::runtime::{Outcome, run_now};
 use crate::selection::indices;
 use crate::sparse::Sparse;
 
@@ -207,4 +208,16 @@ impl Tensor {
         })?;
         self.checked(py, written)
     }
+}
+
+/// 16 bytes of each array that tell contents apart; see `lacus_layout::content_digests`.
+#[pyfunction]
+pub(crate) fn content_digests<'py>(
+    py: Python<'py>,
+    arrays: Vec<Bound<'py, PyUntypedArray>>,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let contents: Vec<&[u8]> = arrays.iter().map(bytes).collect::<PyResult<_>>()?;
+    let team = Pool::process().team(Pool::process().threads());
+    let found = run_now(py, || content_digests_of(&contents, team))?;
+    Ok(found.iter().map(|digest| PyBytes::new(py, &digest.to_le_bytes())).collect())
 }

@@ -21,14 +21,15 @@ pub(crate) use compute::{ExplainArgs, Goal, RunArgs};
 use exchange::{EXPORT_EXAMPLES, HEAD_EXAMPLES, IMPORT_EXAMPLES};
 pub(crate) use exchange::{ExportArgs, HeadArgs, ImportArgs};
 use history::{
-    BRANCH_EXAMPLES, CHECK_EXAMPLES, CHECKOUT_EXAMPLES, CHERRY_PICK_EXAMPLES, COMMIT_EXAMPLES, DIFF_EXAMPLES,
-    DISCARD_EXAMPLES, EXPIRE_EXAMPLES, GC_EXAMPLES, LINEAGE_EXAMPLES, LOG_EXAMPLES, MERGE_EXAMPLES,
-    PUBLISH_EXAMPLES, RESTORE_EXAMPLES, REVERT_EXAMPLES, SHOW_EXAMPLES, STATUS_EXAMPLES, TAG_EXAMPLES,
+    BRANCH_EXAMPLES, CHECK_EXAMPLES, CHECKOUT_EXAMPLES, CHECKPOINTS_EXAMPLES, CHERRY_PICK_EXAMPLES,
+    COMMIT_EXAMPLES, DIFF_EXAMPLES, DISCARD_EXAMPLES, EXPIRE_EXAMPLES, GC_EXAMPLES, LINEAGE_EXAMPLES,
+    LOG_EXAMPLES, MERGE_EXAMPLES, PUBLISH_EXAMPLES, RESTORE_EXAMPLES, REVERT_EXAMPLES, SHOW_EXAMPLES,
+    STATUS_EXAMPLES, TAG_EXAMPLES,
 };
 pub(crate) use history::{
-    BranchArgs, CheckArgs, CheckoutArgs, CherryPickArgs, CommitArgs, DiffArgs, DiscardArgs, ExpireArgs,
-    GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs, ShowArgs,
-    StatusArgs, TagArgs,
+    BranchArgs, CheckArgs, CheckoutArgs, CheckpointsArgs, CherryPickArgs, CommitArgs, DiffArgs, DiscardArgs,
+    ExpireArgs, GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs,
+    ShowArgs, StatusArgs, TagArgs,
 };
 pub(crate) use query::{QueryArgs, ShellArgs};
 pub(crate) use values::{Dims, Slice};
@@ -150,6 +151,9 @@ pub(crate) enum Command {
     /// List, create and delete tags
     #[command(after_help = TAG_EXAMPLES)]
     Tag(TagArgs),
+    /// List the saved steps of a checkpoint
+    #[command(after_help = CHECKPOINTS_EXAMPLES)]
+    Checkpoints(CheckpointsArgs),
     /// List, save and delete views: rows and columns of a commit
     #[command(after_help = views::VIEWS_EXAMPLES)]
     Views(ViewsArgs),

@@ -52,6 +52,7 @@ pub async fn from_safetensors(
     let (count, progress) = (report.rows, options.progress.clone());
     let write = WriteOptions {
         durable: options.durable,
+        unsynced: false,
         author: options.author.clone(),
         progress: progress.map(|progress| -> lacus_table::ProgressFn {
             std::sync::Arc::new(move |p: lacus_table::Progress| {

@@ -321,8 +321,8 @@ impl<'a> Writer<'a> {
         WriteOptions {
             durable: self.options.durable,
             author: self.options.author.clone(),
-            progress: None,
             cancel: self.options.cancel.clone(),
+            ..WriteOptions::default()
         }
     }
 

@@ -28,6 +28,9 @@ pub struct GcOptions {
     /// Commits that are older and are neither a tag's nor a branch's newest lose their data; `None` keeps all that a
     /// branch or tag reaches.
     pub retention: Option<Duration>,
+    /// How long the data that `retention` drops stays for those who have it open; `grace` unless given. What nobody has named yet
+    /// stays for `grace` all the same.
+    pub dropped_grace: Option<Duration>,
 }
 
 /// Something that is not needed any more.

@@ -151,7 +151,9 @@ impl Timeline {
         let tip = self.tip_of(table).await?;
         // Others may have gone on from it since.
         let id = self.commit_of(tip.head()?, table.directory(), version).await?;
-        self.make_durable(&id, &tip.held)?;
+        if !options.unsynced {
+            self.make_durable(&id, &tip.held)?;
+        }
         Ok(Recorded { id, version })
     }
 

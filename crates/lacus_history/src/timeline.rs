@@ -447,5 +447,5 @@ pub(crate) fn no_commit(branch: &str) -> HistoryError {
 
 /// What a write of the history is told: synced, as commits are.
 pub(crate) fn durable(options: &WriteOptions) -> WriteOptions {
-    WriteOptions { durable: true, ..options.clone() }
+    WriteOptions { durable: !options.unsynced, ..options.clone() }
 }

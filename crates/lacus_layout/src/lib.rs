@@ -82,7 +82,7 @@ pub use choose::{
     Choice, CompressionWish, Estimate, Optimize, Wish, choose_dense, choose_sparse, estimate, exact_size,
 };
 pub use chunk::{ChunkIndex, Codec, Coords, EncodeChunks, EncodedChunk, Scratch, Value};
-pub use compress::{Compression, Crc32c, DEFAULT_ZSTD_LEVEL, crc32c, verify_crc32c};
+pub use compress::{Compression, Crc32c, DEFAULT_ZSTD_LEVEL, content_digests, crc32c, verify_crc32c};
 pub use coordinates::{
     CellColumn, cell_column, floats_to_values, ints_to_values, reals_to_values, values_to_floats,
     values_to_ints, values_to_reals,

@@ -60,7 +60,7 @@ pub use read::value_column::ValueColumn as Form;
 pub use schema::FORMAT;
 pub use table::column_types::{ColumnTypes, Join};
 pub use table::rows::{ColumnInfo, ColumnRow, RowChange};
-pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, Table, TensorInfo};
+pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, StagedTensors, Table, TensorInfo};
 pub use upkeep::lives::{FileLife, Lives};
 pub use upkeep::{
     CompactReport, DoctorReport, Finding, check_log, empty_tail, remove_empty_tail, repair_log,

@@ -6,8 +6,10 @@ mod fork;
 pub(crate) mod rows;
 mod transaction;
 mod write;
+mod staged;
 
 pub use array_writer::{ArrayWriter, EncodedRows};
+pub use staged::StagedTensors;
 pub use transaction::Savepoint;
 
 use lacus_io::boxed;

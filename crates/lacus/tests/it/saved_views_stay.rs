@@ -55,7 +55,7 @@ fn the_clean_up_keeps_what_a_view_needs() {
         main.switch(&"main".into(), false).await.unwrap();
         // What only a saved view reaches is not lost with the branch.
         repository.timeline().delete_branch("try", false).await.unwrap();
-        let gc = GcOptions { dry_run: false, grace: Duration::ZERO, retention: None };
+        let gc = GcOptions { dry_run: false, grace: Duration::ZERO, retention: None, dropped_grace: None };
         let report = repository.timeline().gc(&gc, &WriteOptions::default()).await.unwrap();
         assert!(report.kept.iter().any(|kept| kept.reason == "view \"tried\""), "{:?}", report.kept);
         let (_, view) = repository.saved_view("tried").await.unwrap();

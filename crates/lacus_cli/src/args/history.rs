@@ -170,6 +170,18 @@ pub(crate) struct TagArgs {
     pub delete: bool,
 }
 
+pub(super) const CHECKPOINTS_EXAMPLES: &str = "\
+Examples:
+  lacus checkpoints ./run              steps that lacus.save saved: when, how much, what was written
+  lacus checkpoints ./run --json
+  lacus ls ./run --at step-2000        the tensors of one of them";
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointsArgs {
+    #[command(flatten)]
+    pub dataset: Url,
+}
+
 pub(super) const CHECKOUT_EXAMPLES: &str = "\
 Examples:
   lacus checkout ./data try            to a branch: commands read and write it from now on

@@ -14,7 +14,8 @@ const TOLD: usize = 20;
 pub(crate) async fn run(context: &Context, args: GcArgs) -> Result<(), Failure> {
     let here = context.here(&args.dataset.url)?;
     let bar = context.output.bar("gc");
-    let options = GcOptions { dry_run: !args.remove, grace: args.grace, retention: args.keep };
+    let (grace, retention) = (args.grace, args.keep);
+    let options = GcOptions { dry_run: !args.remove, grace, retention, dropped_grace: None };
     let report = here.timeline().gc(&options, &context.write_options(false, &bar)).await?;
     drop(bar);
     context.output.result(|| as_json(&report), || as_text(&report))?;

@@ -3,6 +3,7 @@
 mod branch;
 mod check;
 mod checkout;
+mod checkpoints;
 mod cherry_pick;
 mod commit;
 mod compact;
@@ -90,6 +91,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Show(args) => context.stop.or(show::run(&context, args)).await,
         Command::Branch(args) => branch::run(&context, args).await,
         Command::Tag(args) => tag::run(&context, args).await,
+        Command::Checkpoints(args) => context.stop.or(checkpoints::run(&context, args)).await,
         Command::Views(args) => views::run(&context, args).await,
         Command::Checkout(args) => checkout::run(&context, args).await,
         Command::Diff(args) => context.stop.or(diff::run(&context, args)).await,
@@ -171,7 +173,12 @@ impl Context {
     }
 
     fn write_options(&self, durable: bool, bar: &Bar) -> WriteOptions {
-        WriteOptions { durable, author: None, progress: bar.listener(), cancel: Some(self.stop.flag()) }
+        WriteOptions {
+            durable,
+            progress: bar.listener(),
+            cancel: Some(self.stop.flag()),
+            ..WriteOptions::default()
+        }
     }
 }
 

@@ -123,6 +123,7 @@ impl Timeline {
         let millis = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let before_grace = now.saturating_sub(millis(gc.grace));
         let is_young = |time_millis: i64| time_millis > before_grace;
+        let before_dropped = gc.dropped_grace.map_or(before_grace, |grace| now.saturating_sub(millis(grace)));
 
         // Who stands somewhere: branches, and those whose deletion may still be under way. Of the latter, an earlier clean-up
         // with a shorter grace period may have taken the table, or commits that only they had.
@@ -198,7 +199,7 @@ impl Timeline {
         let mut all_marks = seen.marks.clone();
         new_marks.iter().for_each(|(directory, mark)| all_marks.add(directory, mark.clone()));
         let is_expired =
-            |directory: &str, version: u64| all_marks.is_expired(directory, version, Some(before_grace));
+            |directory: &str, version: u64| all_marks.is_expired(directory, version, Some(before_dropped));
 
         let reasons = reasons(&seen, &stands, &reached, &young, is_young, is_expired, &all_marks);
         stands.extend(bygone.into_iter().map(|(directory, lives)| {
@@ -207,7 +208,8 @@ impl Timeline {
         }));
         let mut plan = Plan { report: GcReport::default(), marks: new_marks, seen };
         let listing = self.home().list("").await?;
-        let sorting = Sorting { timeline: self, stands: &stands, reasons: &reasons, before_grace, now };
+        let sorting =
+            Sorting { timeline: self, stands: &stands, reasons: &reasons, before_grace, before_dropped, now };
         sorting.sort(&mut plan, listing, |id| reached.contains_key(id) || young.contains_key(id));
         Ok(plan)
     }
@@ -362,6 +364,7 @@ struct Sorting<'a> {
     stands: &'a BTreeMap<String, Stand>,
     reasons: &'a [Reason],
     before_grace: i64,
+    before_dropped: i64,
     now: i64,
 }
 
@@ -464,7 +467,7 @@ impl Sorting<'_> {
                     })
                 };
                 let reason = wanted.iter().position(needs);
-                let is_young = life.removed_millis.is_some_and(|time| time > self.before_grace);
+                let is_young = life.removed_millis.is_some_and(|time| time > self.before_dropped);
                 let known = found.entry(life.path.as_str()).or_default();
                 known.reason = match (known.reason, reason) {
                     (Some(a), Some(b)) => Some(a.min(b)),

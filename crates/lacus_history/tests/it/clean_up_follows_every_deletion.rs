@@ -16,7 +16,8 @@ use crate::tables::{
     store_over, write,
 };
 
-const AT_ONCE: GcOptions = GcOptions { dry_run: false, grace: Duration::ZERO, retention: None };
+const AT_ONCE: GcOptions =
+    GcOptions { dry_run: false, grace: Duration::ZERO, retention: None, dropped_grace: None };
 const WITH_GRACE: GcOptions = GcOptions { grace: Duration::from_secs(24 * 3600), ..AT_ONCE };
 
 /// The history as a process sees it that has just begun.

@@ -15,7 +15,7 @@ use crate::datasets::{
     write,
 };
 
-const GC: GcOptions = GcOptions { dry_run: false, grace: HOUR, retention: None };
+const GC: GcOptions = GcOptions { dry_run: false, grace: HOUR, retention: None, dropped_grace: None };
 
 async fn gc(timeline: &Timeline, gc: GcOptions) -> GcReport {
     timeline.gc(&gc, &options()).await.unwrap()
@@ -202,7 +202,8 @@ async fn a_merge_under_way_keeps_its_links() {
 async fn killed_at_any_request_it_leaves_a_sound_dataset() {
     let base = Arc::new(InMemory::new());
     small(&store_over(Arc::clone(&base) as _)).await;
-    let settings = GcOptions { dry_run: false, grace: Duration::ZERO, retention: Some(HOUR) };
+    let settings =
+        GcOptions { dry_run: false, grace: Duration::ZERO, retention: Some(HOUR), dropped_grace: None };
     let mut killed = 0;
     for crash_at in 1.. {
         let objects = Arc::new(base.fork());

@@ -32,6 +32,7 @@ use parquet::file::metadata::{
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::writer::TrackedWrite;
+use serde::{Deserialize, Serialize};
 
 use crate::error::TableError;
 use crate::files::page::{Levels, page_start};
@@ -53,7 +54,7 @@ const ROW_GROUP_BYTES: u64 = 128 << 20;
 const BATCH_ROWS: usize = 8 << 10;
 
 /// A file that was written and is not yet part of the table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StagedFile {
     pub path: String,
     pub bytes: u64,

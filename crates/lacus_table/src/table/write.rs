@@ -32,6 +32,18 @@ impl Table {
         options: &'a WriteOptions,
     ) -> BoxFuture<'a, Result<u64, TableError>> {
         Box::pin(async move {
+            let staged = self.stage_puts(items, options).await?;
+            self.commit(staged, options).await
+        })
+    }
+
+    /// Writes the files of tensors that are to be put. Nobody sees them yet.
+    pub(super) fn stage_puts<'a>(
+        &'a mut self,
+        items: Vec<Put<'a>>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<Staged, TableError>> {
+        Box::pin(async move {
             self.writable().await?;
             let mut seen = std::collections::HashSet::new();
             for item in &items {
@@ -87,15 +99,14 @@ impl Table {
             }
             let names: Vec<String> = items.iter().map(|i| i.name.clone()).collect();
             let supersede = names.iter().cloned().map(Supersede::Tensor).collect();
-            let staged = Staged {
+            Ok(Staged {
                 op: "PUT",
                 files,
                 supersede,
                 writes: WriteSet::whole(names.iter().cloned()),
                 detail: json!({"tensors": names}),
                 data_change: true,
-            };
-            self.commit(staged, options).await
+            })
         })
     }
 

@@ -42,6 +42,9 @@ pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 pub struct WriteOptions {
     /// Makes the write, and everything before it, safe against power loss before it returns.
     pub durable: bool,
+    /// Lets the transaction that becomes a commit return before the disk has it. The next commit, or a durable write, makes up for
+    /// it.
+    pub unsynced: bool,
     /// Who writes; by default the user this process runs as.
     pub author: Option<String>,
     /// Hears of progress.

@@ -12,4 +12,5 @@ mod requests_are_few;
 mod rows_do_what_a_model_does;
 mod support;
 mod what_differs_is_found_and_taken;
+mod what_is_staged_is_added_whole;
 mod writers_lose_nothing;

@@ -1,0 +1,31 @@
+"""What docs/checkpoints.md says runs, from top to bottom, and gives what its comments say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "checkpoints.md"
+TOLD = re.compile(r"(\S.*?)\s{2,}# (\[.*|\(.*|'.*|-?\d[\d.]*|True|False)")
+
+
+def test_the_guide_runs_and_its_comments_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    checked = 0
+    for block in re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL):
+        # A loop and what is in it are one statement.
+        for statement in ast.parse(block).body:
+            source = ast.get_source_segment(block, statement) or ""
+            line = block.splitlines()[(statement.end_lineno or 1) - 1]
+            told = TOLD.fullmatch(line)
+            if told and isinstance(statement, ast.Expr):
+                assert eval(source, names) == ast.literal_eval(told[2]), line
+                checked += 1
+            else:
+                exec(compile(source, str(DOCUMENT), "exec"), names)
+    assert checked >= 14
