@@ -4,4 +4,7 @@
 //! View ─order→ places ─rank's part→ mine ─window of bytes→ reads in flight ─decode, transform→ straight into a batch
 //! ```
 
+mod sample_transform;
 mod transform;
+
+pub use sample_transform::{SampleInput, SampleKey, SampleOutput, SampleTransform, TransformFailure};
