@@ -8,6 +8,7 @@ array([[1., 1.],
        [1., 1.]], dtype=float32)
 """
 
+from . import transforms
 from .array import LazyArray, array
 from .branches import Branches, BranchInfo, Tags
 from .column import Column
@@ -198,6 +199,7 @@ __all__ = [
     "square",
     "stack",
     "tanh",
+    "transforms",
     "tril",
     "triu",
     "udf",

@@ -5,6 +5,6 @@
 //! ```
 
 mod sample_transform;
-mod transform;
+pub mod transform;
 
 pub use sample_transform::{SampleInput, SampleKey, SampleOutput, SampleTransform, TransformFailure};

@@ -173,7 +173,10 @@ impl Part {
             range.start < range.end && range.end <= side.div_ceil(self.reduction.into())
         };
         if !matches!(self.reduction, 1 | 2 | 4 | 8) {
-            return Err(Cause::request(format!("reduced to 1, 1/2, 1/4 or 1/8 of its size, not to 1/{}", self.reduction)));
+            return Err(Cause::request(format!(
+                "reduced to 1, 1/2, 1/4 or 1/8 of its size, not to 1/{}",
+                self.reduction
+            )));
         }
         if !fits(&self.rows, facts.height) || !fits(&self.columns, facts.width) {
             return Err(Cause::request(format!(

@@ -202,7 +202,9 @@ impl Jpeg {
             let file = Baseline::read(bytes, scratch)?;
             let eighths = 8 / usize::from(reduction);
             // The first frame header that was found, and what memory was taken for, is the one that was read.
-            if file.channels() != if self.is_gray() { 1 } else { 3 } || file.sides(eighths) != self.reduced_sides(reduction) {
+            if file.channels() != if self.is_gray() { 1 } else { 3 }
+                || file.sides(eighths) != self.reduced_sides(reduction)
+            {
                 return None;
             }
             file.decode(eighths, rows, columns, scratch, out)

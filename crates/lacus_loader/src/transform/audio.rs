@@ -217,7 +217,9 @@ impl SoundWork<'_> {
         }
         let frames = frames.map_or_else(|| sound.read(0..facts.frames, &facts), Ok)?;
         if frames.len() as u64 != shape.iter().product::<u64>() {
-            return Err(TransformError::Input("the file holds another number of frames than its header says".into()));
+            return Err(TransformError::Input(
+                "the file holds another number of frames than its header says".into(),
+            ));
         }
         self.write(&frames, channels, out);
         Ok(())
@@ -288,7 +290,9 @@ fn resample(frames: &[f32], channels: usize, from: u32, to: u32, width: u32, rol
         let start = first.max(0) as usize;
         let weights = &weights[skipped..];
         let used = weights.len().min(count.saturating_sub(start));
-        for (&weight, frame) in weights[..used].iter().zip(frames[start.min(count) * channels..].chunks_exact(channels)) {
+        for (&weight, frame) in
+            weights[..used].iter().zip(frames[start.min(count) * channels..].chunks_exact(channels))
+        {
             out.iter_mut().zip(frame).for_each(|(sum, &number)| *sum += weight * number);
         }
     }
@@ -328,14 +332,20 @@ mod tests {
             assert_eq!(new.len() as u64, resampled_length(old.len() as u64, from, to));
             // Away from the ends, where the sound begins and stops.
             for at in new.len() / 4..new.len() * 3 / 4 {
-                assert!((new[at] - tone(to, at)).abs() < 0.02, "{from} to {to}: {} and {}", new[at], tone(to, at));
+                assert!(
+                    (new[at] - tone(to, at)).abs() < 0.02,
+                    "{from} to {to}: {} and {}",
+                    new[at],
+                    tone(to, at)
+                );
             }
         }
     }
 
     #[test]
     fn channels_do_not_mix() {
-        let stereo: Vec<f32> = (0..2000).map(|at| if at % 2 == 0 { (at as f32 / 50.0).sin() } else { 0.5 }).collect();
+        let stereo: Vec<f32> =
+            (0..2000).map(|at| if at % 2 == 0 { (at as f32 / 50.0).sin() } else { 0.5 }).collect();
         let left: Vec<f32> = stereo.iter().copied().step_by(2).collect();
         let both = resample(&stereo, 2, 44100, 32000, 6, 0.99);
         let alone = resample(&left, 1, 44100, 32000, 6, 0.99);

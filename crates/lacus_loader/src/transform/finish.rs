@@ -41,7 +41,10 @@ impl Finish {
                     is_half = *dtype == OutputType::Float16;
                     if is_half {
                         // What follows is computed from what half precision keeps.
-                        numbers.iter_mut().flatten().for_each(|number| *number = f16::from_f32(*number).to_f32());
+                        numbers
+                            .iter_mut()
+                            .flatten()
+                            .for_each(|number| *number = f16::from_f32(*number).to_f32());
                     }
                 }
                 Step::Normalize { mean, std } => {
@@ -127,7 +130,11 @@ impl Finish {
                 out.iter_mut().zip(bytes).for_each(|(out, &byte)| *out = number(byte));
             } else {
                 let out = &mut out[y * width * channels..][..width * channels];
-                out[channel..].iter_mut().step_by(channels).zip(bytes).for_each(|(out, &byte)| *out = number(byte));
+                out[channel..]
+                    .iter_mut()
+                    .step_by(channels)
+                    .zip(bytes)
+                    .for_each(|(out, &byte)| *out = number(byte));
             }
         }
     }

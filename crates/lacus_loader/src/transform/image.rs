@@ -62,7 +62,13 @@ pub(super) struct ImageWork<'a> {
 }
 
 impl ImageWork<'_> {
-    fn plan(&self, height: usize, width: usize, channels: usize, key: SampleKey) -> Result<Plan, TransformError> {
+    fn plan(
+        &self,
+        height: usize,
+        width: usize,
+        channels: usize,
+        key: SampleKey,
+    ) -> Result<Plan, TransformError> {
         if height == 0 || width == 0 || channels == 0 || channels > 4 {
             return Err(TransformError::Input(format!(
                 "transforms take pictures of 1 to 4 channels, found {height} × {width} pixels of {channels} channels"
@@ -111,18 +117,24 @@ impl ImageWork<'_> {
                 }
                 Source::File(bytes) => {
                     let mut plan = None;
-                    let (facts, part) =
-                        decode_part(bytes, &Limits::default(), decoded, |facts| -> Result<Part, TransformError> {
+                    let (facts, part) = decode_part(
+                        bytes,
+                        &Limits::default(),
+                        decoded,
+                        |facts| -> Result<Part, TransformError> {
                             if facts.dtype != DType::U8 {
                                 return Err(TransformError::Input(format!(
                                     "transforms take pictures of uint8, found {}",
                                     facts.dtype
                                 )));
                             }
-                            let plan = plan.insert(self.plan(facts.height, facts.width, facts.channels, key)?);
+                            let plan =
+                                plan.insert(self.plan(facts.height, facts.width, facts.channels, key)?);
                             Ok(self.wanted_part(plan, facts))
-                        })?;
-                    let plan = plan.ok_or_else(|| TransformError::Input("the file was not looked at".into()))?;
+                        },
+                    )?;
+                    let plan =
+                        plan.ok_or_else(|| TransformError::Input("the file was not looked at".into()))?;
                     let picture = Picture::new(decoded, part.rows.len(), part.columns.len(), facts.channels);
                     work.run(picture, Some(&part), &plan, self.finish, memory_for)
                 }
@@ -216,7 +228,13 @@ impl Rendering<'_> {
     }
 
     /// Makes the rows of a shot, one by one.
-    fn render(&mut self, picture: Picture<'_>, part: Option<&Part>, shot: &Shot, mut take: impl FnMut(usize, &[u8])) {
+    fn render(
+        &mut self,
+        picture: Picture<'_>,
+        part: Option<&Part>,
+        shot: &Shot,
+        mut take: impl FnMut(usize, &[u8]),
+    ) {
         let channels = picture.channels;
         let height = shot.window.height;
         let mut place = |y: usize, row: &mut [u8]| {
@@ -284,7 +302,10 @@ fn to_gray(picture: Picture<'_>, count: usize, out: &mut Vec<u8>) {
         if picture.channels == 1 {
             row.iter().for_each(|&gray| out.extend(std::iter::repeat_n(gray, count)));
         } else {
-            row.as_chunks::<3>().0.iter().for_each(|&pixel| out.extend(std::iter::repeat_n(luma(pixel), count)));
+            row.as_chunks::<3>()
+                .0
+                .iter()
+                .for_each(|&pixel| out.extend(std::iter::repeat_n(luma(pixel), count)));
         }
     }
 }
@@ -305,8 +326,9 @@ fn to_rgb(picture: Picture<'_>, out: &mut Vec<u8>) {
 
 fn pad(picture: Picture<'_>, padding: &Padding, out: &mut Vec<u8>) {
     let channels = picture.channels;
-    let fill: Vec<u8> =
-        (0..channels).map(|channel| *padding.fill.get(channel).or(padding.fill.first()).unwrap_or(&0)).collect();
+    let fill: Vec<u8> = (0..channels)
+        .map(|channel| *padding.fill.get(channel).or(padding.fill.first()).unwrap_or(&0))
+        .collect();
     // The old place of a new one, `None` for the color.
     let old = |new: usize, before: usize, side: usize| -> Option<usize> {
         let (at, last) = (new as i64 - before as i64, side as i64 - 1);

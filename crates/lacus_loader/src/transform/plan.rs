@@ -100,24 +100,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// One stage per operation: what fusing must not change.
-    #[cfg(test)]
-    pub(super) fn unfused(
-        steps: &[Step],
-        height: usize,
-        width: usize,
-        channels: usize,
-        key: SampleKey,
-    ) -> Result<Plan, TransformError> {
-        let mut plan =
-            Plan { stages: vec![Stage::Shot(Shot::whole(height, width))], height, width, channels };
-        for (place, step) in steps.iter().enumerate() {
-            plan.add(step, || Dice::new(key, place))?;
-            plan.stages.push(Stage::Shot(Shot::whole(plan.height, plan.width)));
-        }
-        Ok(plan)
-    }
-
     fn add(&mut self, step: &Step, dice: impl FnOnce() -> Dice) -> Result<(), TransformError> {
         let (height, width) = (self.height, self.width);
         match step {
@@ -149,7 +131,9 @@ impl Plan {
                     fill: fill.clone(),
                     mode: *padding_mode,
                 };
-                if let Some([left, top, right, bottom]) = padding.map(|padding| padding.map(|side| side as usize)) {
+                if let Some([left, top, right, bottom]) =
+                    padding.map(|padding| padding.map(|side| side as usize))
+                {
                     self.pad(padded(left, top, right, bottom))?;
                 }
                 if *pad_if_needed {
@@ -190,7 +174,10 @@ impl Plan {
                 if !matches!(self.channels, 1 | 3) {
                     return Err(TransformError::sample(
                         "ColorJitter",
-                        format!("takes 1 or 3 channels, the picture has {}; put RGB() before it", self.channels),
+                        format!(
+                            "takes 1 or 3 channels, the picture has {}; put RGB() before it",
+                            self.channels
+                        ),
                     ));
                 }
                 let drawn = color::draw(&mut dice(), *brightness, *contrast, *saturation, *hue);
@@ -202,7 +189,10 @@ impl Plan {
                 if !matches!(self.channels, 1 | 3) {
                     return Err(TransformError::sample(
                         "Grayscale",
-                        format!("takes 1 or 3 channels, the picture has {}; put RGB() before it", self.channels),
+                        format!(
+                            "takes 1 or 3 channels, the picture has {}; put RGB() before it",
+                            self.channels
+                        ),
                     ));
                 }
                 self.stages.push(Stage::Gray(*num_output_channels as usize));
@@ -260,7 +250,8 @@ impl Plan {
         if (left, top, right, bottom) == (0, 0, 0, 0) {
             return Ok(());
         }
-        if !padding.fill.is_empty() && !matches!(padding.fill.len(), 1) && padding.fill.len() != self.channels {
+        if !padding.fill.is_empty() && !matches!(padding.fill.len(), 1) && padding.fill.len() != self.channels
+        {
             return Err(TransformError::sample(
                 "Pad",
                 format!("fill has {} numbers, the picture {} channels", padding.fill.len(), self.channels),
@@ -382,7 +373,10 @@ mod tests {
         ];
         let plan = Plan::new(&steps, 480, 640, 3, KEY).unwrap();
         let [Stage::Shot(shot)] = plan.stages[..] else { panic!("{:?}", plan.stages) };
-        assert_eq!((shot.area, shot.resize), (Area::whole(480, 640), Some((Interpolation::Bilinear, 256, 341))));
+        assert_eq!(
+            (shot.area, shot.resize),
+            (Area::whole(480, 640), Some((Interpolation::Bilinear, 256, 341)))
+        );
         assert_eq!((shot.window.height, shot.window.width, shot.flips_across), (200, 100, true));
         assert_eq!((plan.height, plan.width), (200, 100));
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::picture::Picture;
 use super::step::Interpolation;
-use super::vectors::{Loop, vectorise};
+use super::vectors::{Loop, TripleWeights, vectorise};
 use super::weights::{WEIGHT_BITS, Weights};
 
 /// What is made of a picture.
@@ -27,6 +27,8 @@ pub(super) struct Resize {
 pub(super) struct ResizeMemory {
     narrow: Vec<u8>,
     row: Vec<u8>,
+    /// An old row, with some bytes behind it.
+    old: Vec<u8>,
 }
 
 const HALF: i32 = 1 << (WEIGHT_BITS - 1);
@@ -51,12 +53,18 @@ pub(super) fn resize(
     let length = columns.len() * old.channels;
     memory.narrow.resize(needed.len() * length, 0);
     memory.row.resize(length, 0);
-    let ResizeMemory { narrow, row } = memory;
+    let ResizeMemory { narrow, row, old: old_bytes } = memory;
     let is_as_wide = resize.columns == (0.0, old.width as f64) && resize.width == old.width;
+    let triple = if old.channels == 3 && !is_as_wide { TripleWeights::new(&across) } else { None };
     for (y, out) in needed.clone().zip(narrow.chunks_exact_mut(length)) {
         let old_row = old.row(y);
         if is_as_wide {
             out.copy_from_slice(&old_row[columns.start * old.channels..columns.end * old.channels]);
+        } else if let Some(triple) = &triple {
+            old_bytes.clear();
+            old_bytes.extend_from_slice(old_row);
+            old_bytes.resize(old_row.len() + TripleWeights::BEHIND, 0);
+            triple.apply(old_bytes, out);
         } else {
             vectorise(Across { old: old_row, channels: old.channels, weights: &across, out });
         }
@@ -69,7 +77,11 @@ pub(super) fn resize(
             let at = rows.start + y - needed.start;
             row.copy_from_slice(&narrow[at * length..][..length]);
         } else {
-            vectorise(Down { narrow: &narrow[first * length..][..weights.len() * length], weights, out: row });
+            vectorise(Down {
+                narrow: &narrow[first * length..][..weights.len() * length],
+                weights,
+                out: row,
+            });
         }
         take(y, row);
     }
@@ -89,7 +101,7 @@ impl Loop for Across<'_> {
         match self.channels {
             1 => self.with_channels::<1>(),
             2 => self.with_channels::<2>(),
-            3 => self.with_three(),
+            3 => self.with_channels::<3>(),
             _ => self.with_channels::<4>(),
         }
     }
@@ -104,38 +116,11 @@ impl Across<'_> {
             let mut sums = [HALF; C];
             for (&weight, pixel) in weights.iter().zip(&old[first..]) {
                 for channel in 0..C {
-                    sums[channel] = sums[channel].wrapping_add(weight.wrapping_mul(i32::from(pixel[channel])));
+                    sums[channel] =
+                        sums[channel].wrapping_add(weight.wrapping_mul(i32::from(pixel[channel])));
                 }
             }
             for channel in 0..C {
-                out[channel] = pixel(sums[channel]);
-            }
-        }
-    }
-
-    /// Four bytes at once are a vector, three are not: the fourth is the next pixel's, and is dropped.
-    #[inline(always)]
-    fn with_three(self) {
-        let length = self.old.len();
-        for (new, out) in self.out.as_chunks_mut::<3>().0.iter_mut().enumerate() {
-            let (first, weights) = self.weights.of(new);
-            let mut sums = [HALF; 4];
-            // The last pixel of a row has no byte behind it.
-            let safe = if (first + weights.len()) * 3 < length { weights.len() } else { weights.len() - 1 };
-            let mut at = first * 3;
-            for &weight in &weights[..safe] {
-                let bytes: &[u8; 4] = self.old[at..at + 4].try_into().expect("four bytes");
-                for channel in 0..4 {
-                    sums[channel] = sums[channel].wrapping_add(weight.wrapping_mul(i32::from(bytes[channel])));
-                }
-                at += 3;
-            }
-            for &weight in &weights[safe..] {
-                for channel in 0..3 {
-                    sums[channel] = sums[channel].wrapping_add(weight.wrapping_mul(i32::from(self.old[at + channel])));
-                }
-            }
-            for channel in 0..3 {
                 out[channel] = pixel(sums[channel]);
             }
         }
@@ -176,6 +161,31 @@ impl Loop for Down<'_> {
                 sum = sum.wrapping_add(weight.wrapping_mul(i32::from(row[start + place])));
             }
             *out = pixel(sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_change_nothing() {
+        let filters =
+            [Interpolation::Box, Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos];
+        for (old, new) in [(1, 1), (2, 9), (9, 2), (100, 37), (37, 100), (640, 224), (5, 5)] {
+            for filter in filters {
+                let bytes: Vec<u8> =
+                    (0..old * 3).map(|at| if at % 5 == 0 { 255 } else { (at * 89 % 256) as u8 }).collect();
+                let weights = Weights::new(filter, old, (0.0, old as f64), new, 0..new);
+                let mut expected = vec![0; new * 3];
+                Across { old: &bytes, channels: 3, weights: &weights, out: &mut expected }.run();
+                if let Some(triple) = TripleWeights::new(&weights) {
+                    let mut found = vec![0; new * 3];
+                    triple.apply(&[&bytes[..], &[77; TripleWeights::BEHIND]].concat(), &mut found);
+                    assert_eq!(found, expected, "{filter:?} {old} {new}");
+                }
+            }
         }
     }
 }

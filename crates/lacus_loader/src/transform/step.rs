@@ -207,7 +207,10 @@ impl Step {
 
     /// Whether it is for sound alone.
     pub(super) fn is_for_sound(&self) -> bool {
-        matches!(self, Step::Resample { .. } | Step::ToMono {} | Step::Crop { .. } | Step::RandomAudioCrop { .. })
+        matches!(
+            self,
+            Step::Resample { .. } | Step::ToMono {} | Step::Crop { .. } | Step::RandomAudioCrop { .. }
+        )
     }
 
     /// Whether it is for pictures and sound.
@@ -244,12 +247,19 @@ impl Step {
                         Err(format!("max_size is larger than size, found {most} and {short}"))
                     }
                     ([_], _) | ([_, _], None) => Ok(()),
-                    ([_, _], Some(_)) => Err("max_size goes with one number for size: the shorter side".into()),
-                    _ => Err(format!("size is [height, width] or [shorter side], found {} numbers", size.len())),
+                    ([_, _], Some(_)) => {
+                        Err("max_size goes with one number for size: the shorter side".into())
+                    }
+                    _ => Err(format!(
+                        "size is [height, width] or [shorter side], found {} numbers",
+                        size.len()
+                    )),
                 }
             }
             Step::CenterCrop { size } => sides(size),
-            Step::RandomCrop { size, padding, .. } => sides(size).and(padding.as_ref().map_or(Ok(()), padded)),
+            Step::RandomCrop { size, padding, .. } => {
+                sides(size).and(padding.as_ref().map_or(Ok(()), padded))
+            }
             Step::RandomResizedCrop { size, scale, ratio, .. } => {
                 sides(size)?;
                 range("scale", scale, f64::MIN_POSITIVE, 1e6)?;
@@ -258,7 +268,9 @@ impl Step {
             Step::RandomHorizontalFlip { p } | Step::RandomVerticalFlip { p } => chance(*p),
             Step::Pad { padding, .. } => padded(padding),
             Step::ColorJitter { brightness, contrast, saturation, hue } => {
-                for (name, factor) in [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)] {
+                for (name, factor) in
+                    [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)]
+                {
                     factor.as_ref().map_or(Ok(()), |factor| range(name, factor, 0.0, 1e6))?;
                 }
                 hue.as_ref().map_or(Ok(()), |turn| range("hue", turn, -0.5, 0.5))
@@ -275,9 +287,13 @@ impl Step {
                         std.len()
                     ));
                 }
-                match std.iter().all(|std| *std != 0.0 && std.is_finite()) && mean.iter().all(|mean| mean.is_finite()) {
+                match std.iter().all(|std| *std != 0.0 && std.is_finite())
+                    && mean.iter().all(|mean| mean.is_finite())
+                {
                     true => Ok(()),
-                    false => Err(format!("std is finite and not zero, mean is finite; found {std:?} and {mean:?}")),
+                    false => {
+                        Err(format!("std is finite and not zero, mean is finite; found {std:?} and {mean:?}"))
+                    }
                 }
             }
             Step::Resample { orig_freq, new_freq, lowpass_filter_width, rolloff } => {
@@ -292,10 +308,12 @@ impl Step {
                 }
                 Ok(())
             }
-            Step::Crop { length } | Step::RandomAudioCrop { length } => match (1..=1 << 40).contains(length) {
-                true => Ok(()),
-                false => Err(format!("length is at least 1 frame, found {length}")),
-            },
+            Step::Crop { length } | Step::RandomAudioCrop { length } => {
+                match (1..=1 << 40).contains(length) {
+                    true => Ok(()),
+                    false => Err(format!("length is at least 1 frame, found {length}")),
+                }
+            }
             Step::RGB {} | Step::ToDtype { .. } | Step::ToImage {} | Step::ToMono {} => Ok(()),
         }
     }

@@ -37,7 +37,12 @@ impl Weights {
             let first = |new: usize| (from + (new as f64 + 0.5) * step) as usize;
             let firsts: Vec<usize> = wanted.map(|new| first(new).min(old - 1)).collect();
             let count = firsts.len();
-            return Weights { firsts, counts: vec![1; count], most: 1, weights: vec![1 << WEIGHT_BITS; count] };
+            return Weights {
+                firsts,
+                counts: vec![1; count],
+                most: 1,
+                weights: vec![1 << WEIGHT_BITS; count],
+            };
         }
         let stretch = step.max(1.0);
         let squeeze = 1.0 / stretch;
@@ -147,7 +152,10 @@ mod tests {
                         let (first, weights) = weights.of(at);
                         assert!(first + weights.len() <= old && !weights.is_empty());
                         let sum: i64 = weights.iter().map(|&weight| i64::from(weight)).sum();
-                        assert!((sum - (1 << WEIGHT_BITS)).abs() <= weights.len() as i64, "{filter:?} {old} {new}: {sum}");
+                        assert!(
+                            (sum - (1 << WEIGHT_BITS)).abs() <= weights.len() as i64,
+                            "{filter:?} {old} {new}: {sum}"
+                        );
                     }
                 }
             }

@@ -14,15 +14,17 @@ use std::rc::Rc;
 use super::color::{Plane, Row, to_rgb};
 use super::huffman::{Bits, Codes, END_OF_BLOCK};
 use super::idct::{self, Spot};
-use super::lanes::{Lanes, Plain};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Avx2;
-use super::vectors::{self, Loop, vectorise};
+use super::lanes::{Lanes, Plain};
+#[cfg(target_arch = "x86_64")]
+use super::vectors::{self, Loop};
 
 /// The place in a block of each coefficient, in the order of the file.
 const ZIGZAG: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28, 35, 42,
-    49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7,
+    14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39,
+    46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
 /// Memory and tables that the next file of this thread uses again. Small pictures have the same tables as their neighbours, and to
@@ -93,10 +95,13 @@ impl<'a> Baseline<'a> {
         let mut restart_interval = 0;
         let mut at = 2;
         loop {
-            let (&[0xff, marker], rest) = bytes.get(at..)?.split_first_chunk::<2>()? else { return None };
+            // Markers may be filled up with more 0xff, and stray bytes before them harm nobody.
+            at += bytes.get(at..)?.iter().position(|&byte| byte == 0xff)?;
+            at += bytes[at..].iter().position(|&byte| byte != 0xff)?;
+            let (&marker, rest) = bytes[at..].split_first()?;
             let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
             let segment = rest.get(2..length)?;
-            at += 2 + length;
+            at += 1 + length;
             match marker {
                 0xdb => read_quantisers(segment, &mut quantisers)?,
                 0xc4 => {
@@ -129,7 +134,8 @@ impl<'a> Baseline<'a> {
 
     fn of_frame(segment: &[u8]) -> Option<Baseline<'a>> {
         let (&[8, h1, h0, w1, w0, count], rest) = segment.split_first_chunk::<6>()? else { return None };
-        let (height, width) = (usize::from(u16::from_be_bytes([h1, h0])), usize::from(u16::from_be_bytes([w1, w0])));
+        let (height, width) =
+            (usize::from(u16::from_be_bytes([h1, h0])), usize::from(u16::from_be_bytes([w1, w0])));
         let (described, rest) = rest.as_chunks::<3>();
         if height == 0 || width == 0 || described.len() != usize::from(count) || !rest.is_empty() {
             return None;
@@ -213,7 +219,7 @@ impl<'a> Baseline<'a> {
         let wanted = self.wanted_units(eighths, &rows, &columns);
         let sizes = self.prepare(eighths, &wanted, scratch);
         Blocks { file: self, sizes, wanted, planes: &mut scratch.planes }.decode()?;
-        vectorise(Rows { file: self, rows, columns, scratch, out });
+        Rows { file: self, rows, columns, scratch, out }.write();
         scratch.give_back();
         Some(())
     }
@@ -222,7 +228,8 @@ impl<'a> Baseline<'a> {
     fn wanted_units(&self, eighths: usize, rows: &Range<usize>, columns: &Range<usize>) -> Wanted {
         let units = |range: &Range<usize>, sampling: usize, all: usize| {
             let side = eighths * sampling;
-            range.start.saturating_sub(2) / side..(range.end + 2).div_ceil(side).min(all.div_ceil(8 * sampling))
+            range.start.saturating_sub(2) / side
+                ..(range.end + 2).div_ceil(side).min(all.div_ceil(8 * sampling))
         };
         Wanted {
             rows: units(rows, self.down, self.height),
@@ -251,7 +258,6 @@ impl<'a> Baseline<'a> {
         }
         sizes
     }
-
 }
 
 /// From codes to planes.
@@ -333,19 +339,6 @@ impl Blocks<'_> {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-struct WithAvx2<'a>(Blocks<'a>);
-
-#[cfg(target_arch = "x86_64")]
-impl Loop for WithAvx2<'_> {
-    type Output = Option<()>;
-
-    #[inline(always)]
-    fn run(self) -> Option<()> {
-        self.0.decode_with::<Avx2>()
-    }
-}
-
 /// From planes to pixels.
 struct Rows<'a> {
     file: &'a Baseline<'a>,
@@ -355,11 +348,17 @@ struct Rows<'a> {
     out: &'a mut [u8],
 }
 
-impl Loop for Rows<'_> {
-    type Output = ();
+impl Rows<'_> {
+    fn write(self) {
+        #[cfg(target_arch = "x86_64")]
+        if vectors::has_avx2() {
+            return vectors::vectorise(WithAvx2(self));
+        }
+        self.write_with::<Plain>();
+    }
 
     #[inline(always)]
-    fn run(self) {
+    fn write_with<L: Lanes>(self) {
         let Rows { file, rows, columns, scratch, out } = self;
         let Scratch { planes: [luma, blue, red], rows: [blue_row, red_row], .. } = scratch;
         let mut plain = Row::default();
@@ -370,9 +369,32 @@ impl Loop for Rows<'_> {
             if file.channels() == 1 {
                 out.copy_from_slice(luma);
             } else {
-                to_rgb(luma, blue_row.of(blue, y, from, to), red_row.of(red, y, from, to), out);
+                to_rgb::<L>(luma, blue_row.of(blue, y, from, to), red_row.of(red, y, from, to), out);
             }
         }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+struct WithAvx2<T>(T);
+
+#[cfg(target_arch = "x86_64")]
+impl Loop for WithAvx2<Blocks<'_>> {
+    type Output = Option<()>;
+
+    #[inline(always)]
+    fn run(self) -> Option<()> {
+        self.0.decode_with::<Avx2>()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Loop for WithAvx2<Rows<'_>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.0.write_with::<Avx2>();
     }
 }
 
@@ -385,32 +407,38 @@ struct Wanted {
 
 /// Reads the coefficients behind the first one of a block of zeros. Gives the place of the last one that was read, 0 for none.
 #[inline(always)]
-fn read_coefficients(bits: &mut Bits<'_>, codes: &Codes, block: &mut [i16; 64]) -> Option<usize> {
+fn read_coefficients(all: &mut Bits<'_>, codes: &Codes, block: &mut [i16; 64]) -> Option<usize> {
+    let mut bits = *all;
     let mut at = 1;
     let mut end = 0;
     while at < 64 {
         let (run, value) = bits.next(codes)?;
         at += run as usize;
         if at >= 64 {
+            *all = bits;
             return (run >= END_OF_BLOCK).then_some(end);
         }
         block[usize::from(ZIGZAG[at] & 63)] = value as i16;
         end = at;
         at += 1;
     }
+    *all = bits;
     Some(end)
 }
 
 #[inline(always)]
-fn step_over(bits: &mut Bits<'_>, codes: &Codes) -> Option<()> {
+fn step_over(all: &mut Bits<'_>, codes: &Codes) -> Option<()> {
+    let mut bits = *all;
     let mut at = 1;
     while at < 64 {
         let (run, _) = bits.next(codes)?;
         at += run as usize + 1;
         if at > 64 {
+            *all = bits;
             return (run >= END_OF_BLOCK).then_some(());
         }
     }
+    *all = bits;
     Some(())
 }
 

@@ -1,6 +1,8 @@
 //! From planes of brightness and color to rows of RGB: color that is stored at half the resolution is interpolated between its
 //! neighbours, three parts to one, with the rounding of the usual library.
 
+use super::lanes::Lanes;
+
 /// Numbers of one component: rows of the blocks that were decoded.
 #[derive(Default)]
 pub(super) struct Plane {
@@ -81,7 +83,10 @@ impl Row {
         let (left_bias, right_bias) = if is_mixed { (8, 7) } else { (4, 8) };
         let (lefts, middles, rights) = (&self.sums[..count], &self.sums[1..=count], &self.sums[2..]);
         for (((pair, &left), &middle), &right) in pairs.iter_mut().zip(lefts).zip(middles).zip(rights) {
-            *pair = [((3 * middle + left + left_bias) >> 4) as u8, ((3 * middle + right + right_bias) >> 4) as u8];
+            *pair = [
+                ((3 * middle + left + left_bias) >> 4) as u8,
+                ((3 * middle + right + right_bias) >> 4) as u8,
+            ];
         }
         &self.numbers[from - 2 * first..to - 2 * first]
     }
@@ -92,22 +97,20 @@ const TOGETHER: usize = 16;
 
 /// Writes RGB.
 #[inline(always)]
-pub(super) fn to_rgb(luma: &[u8], blue: &[u8], red: &[u8], out: &mut [u8]) {
+pub(super) fn to_rgb<L: Lanes>(luma: &[u8], blue: &[u8], red: &[u8], out: &mut [u8]) {
     let (lumas, luma_rest) = luma.as_chunks::<TOGETHER>();
     let (blues, blue_rest) = blue.as_chunks::<TOGETHER>();
     let (reds, red_rest) = red.as_chunks::<TOGETHER>();
     let (outs, out_rest) = out.as_chunks_mut::<{ 3 * TOGETHER }>();
     for (((luma, blue), red), out) in lumas.iter().zip(blues).zip(reds).zip(outs) {
-        let planes = convert(luma, blue, red);
-        interleave(&planes, out);
+        *out = L::interleaved(&convert(luma, blue, red));
     }
     let last = |rest: &[u8]| -> [u8; TOGETHER] {
         let mut padded = [0; TOGETHER];
         padded[..rest.len()].copy_from_slice(rest);
         padded
     };
-    let mut pixels = [0; 3 * TOGETHER];
-    interleave(&convert(&last(luma_rest), &last(blue_rest), &last(red_rest)), &mut pixels);
+    let pixels = L::interleaved(&convert(&last(luma_rest), &last(blue_rest), &last(red_rest)));
     let length = out_rest.len();
     out_rest.copy_from_slice(&pixels[..length]);
 }
@@ -118,21 +121,20 @@ fn convert(luma: &[u8; TOGETHER], blue: &[u8; TOGETHER], red: &[u8; TOGETHER]) -
         (number * 65536.0 + 0.5) as i32
     }
     const HALF: i32 = 1 << 15;
-    let mut planes = [[0; TOGETHER]; 3];
-    for i in 0..TOGETHER {
-        let (y, cb, cr) = (i32::from(luma[i]), i32::from(blue[i]) - 128, i32::from(red[i]) - 128);
-        planes[0][i] = (y + ((fixed(1.402) * cr + HALF) >> 16)).clamp(0, 255) as u8;
-        planes[1][i] = (y + ((HALF - fixed(0.34414) * cb - fixed(0.71414) * cr) >> 16)).clamp(0, 255) as u8;
-        planes[2][i] = (y + ((fixed(1.772) * cb + HALF) >> 16)).clamp(0, 255) as u8;
+    let (mut reds, mut greens, mut blues) = ([0; TOGETHER], [0; TOGETHER], [0; TOGETHER]);
+    // One loop for each: the compiler makes vectors of them.
+    for ((out, &y), &cr) in reds.iter_mut().zip(luma).zip(red) {
+        let cr = i32::from(cr) - 128;
+        *out = (i32::from(y) + ((fixed(1.402) * cr + HALF) >> 16)).clamp(0, 255) as u8;
     }
-    planes
-}
-
-#[inline(always)]
-fn interleave(planes: &[[u8; TOGETHER]; 3], out: &mut [u8; 3 * TOGETHER]) {
-    for i in 0..TOGETHER {
-        out[3 * i] = planes[0][i];
-        out[3 * i + 1] = planes[1][i];
-        out[3 * i + 2] = planes[2][i];
+    for (((out, &y), &cb), &cr) in greens.iter_mut().zip(luma).zip(blue).zip(red) {
+        let (cb, cr) = (i32::from(cb) - 128, i32::from(cr) - 128);
+        *out =
+            (i32::from(y) + ((HALF - fixed(0.34414) * cb - fixed(0.71414) * cr) >> 16)).clamp(0, 255) as u8;
     }
+    for ((out, &y), &cb) in blues.iter_mut().zip(luma).zip(blue) {
+        let cb = i32::from(cb) - 128;
+        *out = (i32::from(y) + ((fixed(1.772) * cb + HALF) >> 16)).clamp(0, 255) as u8;
+    }
+    [reds, greens, blues]
 }

@@ -68,7 +68,11 @@ impl Codes {
     /// Notes a code of `length` bits for all looks that begin with it.
     fn fill(&mut self, first: u32, length: u32, symbol: u8) {
         let rest = LOOK - length;
-        let (run, size) = if self.is_ac { (u32::from(symbol >> 4), u32::from(symbol & 15)) } else { (0, u32::from(symbol)) };
+        let (run, size) = if self.is_ac {
+            (u32::from(symbol >> 4), u32::from(symbol & 15))
+        } else {
+            (0, u32::from(symbol))
+        };
         for behind in 0..1u32 << rest {
             let entry = if self.is_ac && size == 0 {
                 // The end of the block, or sixteen zeros (fifteen, and a coefficient that is zero).
@@ -93,6 +97,10 @@ fn extend(bits: u32, size: u32) -> i32 {
 }
 
 /// Coded pixels, bit by bit. Stuffed zeros are left out; behind the end, or a marker, zeros come for ever and are counted.
+///
+/// Functions that are not inlined take and return it as a value: were it borrowed, the compiler would keep it in memory instead of in
+/// registers, where each bit waits for the one before.
+#[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -128,12 +136,12 @@ impl<'a> Bits<'a> {
                 return;
             }
         }
-        self.refill_slowly();
+        *self = self.refilled_slowly();
     }
 
     #[cold]
     #[inline(never)]
-    fn refill_slowly(&mut self) {
+    fn refilled_slowly(mut self) -> Bits<'a> {
         while self.count <= 56 {
             let byte = match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
                 (Some(0xff), Some(0)) => {
@@ -152,6 +160,7 @@ impl<'a> Bits<'a> {
             self.buffer |= u64::from(byte) << (56 - self.count);
             self.count += 8;
         }
+        self
     }
 
     #[inline(always)]
@@ -172,8 +181,6 @@ impl<'a> Bits<'a> {
     }
 
     /// A symbol whose code is longer than a look, or `None` if there is no such code.
-    #[cold]
-    #[inline(never)]
     fn long_code(&mut self, codes: &Codes) -> Option<u32> {
         let next = (self.buffer >> 48) as u32;
         let length = (1..=16).find(|&length| next < codes.ends[length])?;
@@ -195,11 +202,18 @@ impl<'a> Bits<'a> {
             self.take(entry & 0x7f);
             return Some((entry >> 8 & 0xff, entry as i32 >> 16));
         }
-        self.next_in_parts(codes, entry)
+        let (rest, found) = self.next_in_parts(codes, entry);
+        *self = rest;
+        found
     }
 
     #[inline(never)]
-    fn next_in_parts(&mut self, codes: &Codes, entry: u32) -> Option<(u32, i32)> {
+    fn next_in_parts(mut self, codes: &Codes, entry: u32) -> (Bits<'a>, Option<(u32, i32)>) {
+        let found = self.take_in_parts(codes, entry);
+        (self, found)
+    }
+
+    fn take_in_parts(&mut self, codes: &Codes, entry: u32) -> Option<(u32, i32)> {
         let symbol = if entry & CODE_ONLY != 0 {
             self.take(entry & 0x7f);
             entry >> 8 & 0xff

@@ -17,6 +17,8 @@ pub(super) trait Lanes: Copy {
     /// With 128 added, and what is out of range set to its end.
     fn pixels(rows: [Self; 8]) -> [[u8; 8]; 8];
     fn numbers(self) -> [i32; 8];
+    /// Three planes of sixteen bytes as pixels of three.
+    fn interleaved(planes: &[[u8; 16]; 3]) -> [u8; 48];
 }
 
 /// For every machine.
@@ -85,6 +87,14 @@ impl Lanes for Plain {
     fn numbers(self) -> [i32; 8] {
         self.0
     }
+    #[inline(always)]
+    fn interleaved(planes: &[[u8; 16]; 3]) -> [u8; 48] {
+        let mut pixels = [0; 48];
+        for (i, pixel) in pixels.as_chunks_mut::<3>().0.iter_mut().enumerate() {
+            *pixel = [planes[0][i], planes[1][i], planes[2][i]];
+        }
+        pixels
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -140,7 +150,9 @@ mod avx2 {
         #[inline(always)]
         fn rounded<const BITS: i32>(self) -> Avx2 {
             // SAFETY: AVX2 is there.
-            Avx2(unsafe { _mm256_srai_epi32::<BITS>(_mm256_add_epi32(self.0, _mm256_set1_epi32(1 << (BITS - 1)))) })
+            Avx2(unsafe {
+                _mm256_srai_epi32::<BITS>(_mm256_add_epi32(self.0, _mm256_set1_epi32(1 << (BITS - 1))))
+            })
         }
         #[inline(always)]
         fn transposed(rows: [Avx2; 8]) -> [Avx2; 8] {
@@ -187,7 +199,33 @@ mod avx2 {
             unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), self.0) };
             numbers
         }
+        #[inline(always)]
+        fn interleaved(planes: &[[u8; 16]; 3]) -> [u8; 48] {
+            let mut pixels = [0u8; 48];
+            for (part, out) in pixels.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                // SAFETY: AVX2 is there, 16 bytes are read from each plane and mask, and 16 are written.
+                unsafe {
+                    let load = |bytes: &[u8; 16]| _mm_loadu_si128(bytes.as_ptr().cast());
+                    let taken =
+                        |plane: usize| _mm_shuffle_epi8(load(&planes[plane]), load(&TAKEN[part][plane]));
+                    let all = _mm_or_si128(_mm_or_si128(taken(0), taken(1)), taken(2));
+                    _mm_storeu_si128(out.as_mut_ptr().cast(), all);
+                }
+            }
+            pixels
+        }
     }
+
+    /// Which bytes of each plane go to which place of each sixteen bytes of pixels; 128 for none.
+    const TAKEN: [[[u8; 16]; 3]; 3] = {
+        let mut taken = [[[128; 16]; 3]; 3];
+        let mut at = 0;
+        while at < 48 {
+            taken[at / 16][at % 3][at % 16] = (at / 3) as u8;
+            at += 1;
+        }
+        taken
+    };
 
     /// Thirty-two numbers as pixels, row by row.
     #[inline(always)]
