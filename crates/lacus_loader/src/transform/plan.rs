@@ -198,11 +198,9 @@ impl Plan {
                 self.stages.push(Stage::Gray(*num_output_channels as usize));
                 self.channels = *num_output_channels as usize;
             }
-            Step::RGB {} => {
-                if self.channels != 3 {
-                    self.stages.push(Stage::Rgb);
-                    self.channels = 3;
-                }
+            Step::RGB {} if self.channels != 3 => {
+                self.stages.push(Stage::Rgb);
+                self.channels = 3;
             }
             // What is done to single numbers, or to their order, is done when rows are written.
             _ => {}

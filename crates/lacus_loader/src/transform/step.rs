@@ -301,7 +301,7 @@ impl Step {
                 if rates.iter().any(|rate| !(1..=10_000_000).contains(rate)) {
                     return Err(format!("rates go from 1 to 10000000 per second, found {rates:?}"));
                 }
-                if !(1..=1000).contains(lowpass_filter_width) || !(*rolloff > 0.0 && *rolloff <= 1.0) {
+                if !((1..=1000).contains(lowpass_filter_width) && *rolloff > 0.0 && *rolloff <= 1.0) {
                     return Err(format!(
                         "lowpass_filter_width goes from 1 to 1000 and rolloff up to 1, found {lowpass_filter_width} and {rolloff}"
                     ));

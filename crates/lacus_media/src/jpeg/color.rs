@@ -51,7 +51,7 @@ impl Row {
         // One row, or the nearer and the farther one of two.
         let near = plane.row(y / plane.down, first);
         let is_mixed = plane.down == 2 && plane.is_smooth;
-        let far = if y % 2 == 0 { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
+        let far = if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
         let far = if is_mixed { plane.row(far, first) } else { near };
         self.numbers.resize(count * plane.across, 0);
         if plane.across == 1 {
@@ -74,7 +74,7 @@ impl Row {
         // The neighbours outside, or the edge again.
         let sum_at = |column: usize| {
             let at = |row: usize| u16::from(plane.row(row, column)[0]);
-            let far_row = if y % 2 == 0 { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
+            let far_row = if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
             if is_mixed { 3 * at(y / 2) + at(far_row) } else { 4 * at(y / plane.down) }
         };
         self.sums[0] = if first == 0 { self.sums[1] } else { sum_at(first - 1) };

@@ -160,3 +160,62 @@ pub(super) fn flat<const N: usize>(first: i16, quantiser: i16, mut spot: Spot<'_
 fn pixel(number: i32) -> u8 {
     number.wrapping_add(128).clamp(0, 255) as u8
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::jpeg::lanes::{Avx2, Plain};
+    use crate::jpeg::vectors::{Loop, has_avx2, vectorise};
+
+    /// All sizes of one block, one behind the other.
+    struct Sizes<'a, L>(&'a [i16; 64], &'a [i16; 64], std::marker::PhantomData<L>);
+
+    impl<L: Lanes> Loop for Sizes<'_, L> {
+        type Output = Vec<u8>;
+
+        #[inline(always)]
+        fn run(self) -> Vec<u8> {
+            let mut pixels = vec![0; 64 + 16 + 4];
+            full::<L>(self.0, self.1, Spot { plane: &mut pixels, at: 0, stride: 8 });
+            half::<L>(self.0, self.1, Spot { plane: &mut pixels, at: 64, stride: 4 });
+            quarter::<L>(self.0, self.1, Spot { plane: &mut pixels, at: 80, stride: 2 });
+            pixels
+        }
+    }
+
+    #[test]
+    fn vectors_change_nothing() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 33
+        };
+        for round in 0..300u64 {
+            // From small numbers to those of broken files, which overflow.
+            let bound = [20, 200, 2000, 32768][round as usize % 4];
+            let mut block = [0i16; 64];
+            block
+                .iter_mut()
+                .for_each(|number| *number = (next() % (2 * bound)) as i64 as i16 - bound.min(32767) as i16);
+            let mut quantisers = [1i16; 64];
+            quantisers.iter_mut().for_each(|number| *number = (next() % (1 + bound)) as i16 & 0x7fff);
+            let plain = Sizes::<Plain>(&block, &quantisers, std::marker::PhantomData).run();
+            if has_avx2() {
+                let wide = vectorise(Sizes::<Avx2>(&block, &quantisers, std::marker::PhantomData));
+                assert_eq!(plain, wide, "{bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_of_one_color_is_flat() {
+        for first in [-1024, -77, 0, 5, 1016] {
+            let mut block = [0; 64];
+            block[0] = first;
+            let all = Sizes::<Plain>(&block, &[1; 64], std::marker::PhantomData).run();
+            let mut one = [0];
+            flat::<1>(first, 1, Spot { plane: &mut one, at: 0, stride: 1 });
+            assert!(all.iter().all(|&pixel| pixel == one[0]), "{first}");
+        }
+    }
+}
