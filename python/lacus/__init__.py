@@ -10,6 +10,7 @@ array([[1., 1.],
 
 from typing import Any
 
+from . import transforms
 from .array import LazyArray, array
 from .branches import Branches, BranchInfo, Tags
 from .checkpoint import Checkpoint, Incompatible, Saving, checkpoints, load, save
@@ -214,6 +215,7 @@ __all__ = [
     "square",
     "stack",
     "tanh",
+    "transforms",
     "tril",
     "triu",
     "udf",

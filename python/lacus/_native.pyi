@@ -24,6 +24,7 @@ __all__ = [
     "ViewScan",
     "ask",
     "check_program",
+    "check_transform",
     "configure",
     "decode_media",
     "delete",
@@ -35,6 +36,8 @@ __all__ = [
     "probe_media",
     "run_program",
     "settings",
+    "transform_array",
+    "transform_file",
 ]
 
 _Array = np.ndarray[Any, Any]
@@ -371,6 +374,9 @@ def content_digests(arrays: Sequence[_Array]) -> list[bytes]: ...
 
 def probe_media(bytes: bytes) -> tuple[str, str, tuple[int, ...], str]: ...
 def decode_media(bytes: bytes) -> _Array: ...
+def check_transform(steps: str) -> tuple[str, bool]: ...
+def transform_file(steps: str, bytes: bytes, key: tuple[int, int, int]) -> _Array: ...
+def transform_array(steps: str, array: _Array, dtype_name: str, key: tuple[int, int, int]) -> _Array: ...
 
 _Source = Sparse | tuple[_Array, str] | tuple[Dataset, str]
 _Shapes = dict[str, tuple[str, tuple[int, ...]]]

@@ -29,6 +29,8 @@ mod values;
 
 mod udf;
 
+mod transforms;
+
 mod stream;
 
 mod table;
@@ -74,6 +76,8 @@ mod _native {
     use crate::table::Table;
     #[pymodule_export]
     use crate::tensor::{Tensor, TensorInfo, content_digests};
+    #[pymodule_export]
+    use crate::transforms::{check_transform, transform_array, transform_file};
     #[pymodule_export]
     use crate::view::{View, ViewScan};
     use pyo3::prelude::*;

@@ -4,4 +4,7 @@
 //! View ─order→ places ─rank's part→ mine ─window of bytes→ reads in flight ─decode, transform→ straight into a batch
 //! ```
 
-mod transform;
+mod sample_transform;
+pub mod transform;
+
+pub use sample_transform::{SampleInput, SampleKey, SampleOutput, SampleTransform, TransformFailure};

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use lacus_tensor::{Buffer, Shape, Tensor};
+use lacus_tensor::{Buffer, DType, Shape, Tensor};
 
 use crate::error::{Cause, MediaError};
 use crate::format::Format;
 use crate::limits::Limits;
-use crate::medium::{Layout, Medium};
+use crate::medium::{Layout, Medium, Part};
 use crate::open::{format_of, guarded, open};
 use crate::tiff;
 
@@ -105,6 +105,87 @@ pub fn decode_region(bytes: &[u8], region: &[Range<u64>], limits: &Limits) -> Re
         }
         Ok(decoded.as_ref().region(&origin, &extent).to_tensor())
     })
+}
+
+/// The picture in a file, before it is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureFacts {
+    /// The dtype of its numbers.
+    pub dtype: DType,
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+    /// Numbers per pixel; 1 for gray.
+    pub channels: usize,
+}
+
+/// Decodes a part of a picture, perhaps at a reduced size, into `memory`, which grows as needed and is meant to be used again.
+///
+/// `choose` is called once, with what the header says, and answers with what is wanted: a JPEG decodes no more than that, and takes
+/// any reduction. For all other files, and those JPEGs that are progressive or unusual, the whole picture is decoded. What was decoded
+/// comes back: the numbers are in C order at the start of `memory`.
+///
+/// A reduced JPEG is what libjpeg makes of it with the same scale. A file that is broken behind the wanted rows may not be noticed.
+///
+/// Fails as [`decode`] does, with what `choose` fails with, and with kind `Invalid` for what is no single picture.
+pub fn decode_part<E: From<MediaError>>(
+    bytes: &[u8],
+    limits: &Limits,
+    memory: &mut Vec<u8>,
+    choose: impl FnOnce(&PictureFacts) -> Result<Part, E>,
+) -> Result<(PictureFacts, Part), E> {
+    let format = format_of(bytes)?;
+    let (medium, layout) = guarded(format, || {
+        let medium = open(format, bytes)?;
+        let layout = medium.layout();
+        limits.check(&layout)?;
+        Ok((medium, layout))
+    })?;
+    let facts = guarded(format, || match *layout.shape.as_slice() {
+        _ if layout.unit != "pixels" => Err(Cause::request("holds sound, not a picture")),
+        [height, width] => Ok((height, width, 1)),
+        [height, width, channels] if layout.channels == channels => Ok((height, width, channels)),
+        _ => Err(Cause::request("holds several pictures, not one")),
+    })?;
+    let (height, width, channels) = (facts.0 as usize, facts.1 as usize, facts.2 as usize);
+    let facts = PictureFacts { dtype: layout.dtype, height, width, channels };
+    let wanted = choose(&facts)?;
+    let part = guarded(format, || {
+        let whole = Part { reduction: 1, rows: 0..height, columns: 0..width };
+        if medium.reduces() && wanted != whole {
+            wanted.check(&facts)?;
+            memory.resize(wanted.rows.len() * wanted.columns.len() * channels, 0);
+            if medium.decode_part(bytes, &wanted, memory)? {
+                return Ok(wanted);
+            }
+        }
+        memory.resize(layout.bytes() as usize, 0);
+        medium.decode(bytes, 0..layout.rows(), memory)?;
+        Ok(whole)
+    })?;
+    Ok((facts, part))
+}
+
+impl Part {
+    fn check(&self, facts: &PictureFacts) -> Result<(), Cause> {
+        let fits = |range: &Range<usize>, side: usize| {
+            range.start < range.end && range.end <= side.div_ceil(self.reduction.into())
+        };
+        if !matches!(self.reduction, 1 | 2 | 4 | 8) {
+            return Err(Cause::request(format!(
+                "reduced to 1, 1/2, 1/4 or 1/8 of its size, not to 1/{}",
+                self.reduction
+            )));
+        }
+        if !fits(&self.rows, facts.height) || !fits(&self.columns, facts.width) {
+            return Err(Cause::request(format!(
+                "rows {:?} and columns {:?} reach out of a picture of {} × {}, reduced to 1/{}",
+                self.rows, self.columns, facts.height, facts.width, self.reduction
+            )));
+        }
+        Ok(())
+    }
 }
 
 fn decode_rows(

@@ -7,7 +7,22 @@
 //! The EXIF orientation is told as a detail and not applied: pixels come out as they are stored, and so
 //! do boxes that somebody drew on them. A file without its end marker counts as cut off, because a decoder
 //! fills what is missing with gray.
+//!
+//! Two decoders: [`baseline`] is ours, for the files that nearly all are. It decodes a part, or at a reduced size, and keeps its
+//! tables between files. zune-jpeg decodes whatever that one does not take, damaged files included: it says what is wrong with them.
 
+mod vectors;
+
+mod lanes;
+
+mod huffman;
+mod idct;
+
+mod color;
+
+mod baseline;
+
+use std::cell::RefCell;
 use std::ops::Range;
 
 use jpeg_encoder::{ColorType, Encoder};
@@ -18,10 +33,16 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
+use self::baseline::{Baseline, Scratch};
 use crate::error::Cause;
 use crate::fields::{part, u16_be, u16_le, u32_be, u32_le};
-use crate::medium::{Details, Layout, Medium, note};
+use crate::medium::{Details, Layout, Medium, Part, note};
 use crate::raster::Raster;
+
+thread_local! {
+    /// Tables and rows that the next file of this thread uses again.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
 
 /// The longest side that the format can say.
 const LONGEST: u32 = 65535;
@@ -153,6 +174,43 @@ impl Jpeg {
         self.frame.components == 1
     }
 
+    fn check_end(&self, bytes: &[u8]) -> Result<(), Cause> {
+        if bytes[self.frame.end..].windows(2).rev().any(|pair| pair == b"\xff\xd9") {
+            Ok(())
+        } else {
+            Err(Cause::malformed("cut off: there is no end marker"))
+        }
+    }
+
+    /// The sides when it is decoded to one `reduction`-th.
+    fn reduced_sides(&self, reduction: u8) -> (usize, usize) {
+        let side = |full: u16| usize::from(full).div_ceil(reduction.into());
+        (side(self.frame.height), side(self.frame.width))
+    }
+
+    /// Decodes rows and columns of the picture at one `reduction`-th (1, 2, 4 or 8) of its size with our own decoder. `None` where
+    /// it does not take the file.
+    fn decode_quickly(
+        &self,
+        bytes: &[u8],
+        reduction: u8,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        out: &mut [u8],
+    ) -> Option<()> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let file = Baseline::read(bytes, scratch)?;
+            let eighths = 8 / usize::from(reduction);
+            // The first frame header that was found, and what memory was taken for, is the one that was read.
+            if file.channels() != if self.is_gray() { 1 } else { 3 }
+                || file.sides(eighths) != self.reduced_sides(reduction)
+            {
+                return None;
+            }
+            file.decode(eighths, rows, columns, scratch, out)
+        })
+    }
+
     fn decode_with(&self, bytes: &[u8], is_strict: bool, out: &mut [u8]) -> Result<(), DecodeErrors> {
         let color = if self.is_gray() { ColorSpace::Luma } else { ColorSpace::RGB };
         let options = DecoderOptions::default()
@@ -186,8 +244,10 @@ impl Medium for Jpeg {
     }
 
     fn decode(&self, bytes: &[u8], _rows: Range<u64>, out: &mut [u8]) -> Result<(), Cause> {
-        if !bytes[self.frame.end..].windows(2).rev().any(|pair| pair == b"\xff\xd9") {
-            return Err(Cause::malformed("cut off: there is no end marker"));
+        self.check_end(bytes)?;
+        let (height, width) = self.reduced_sides(1);
+        if self.decode_quickly(bytes, 1, 0..height, 0..width, out).is_some() {
+            return Ok(());
         }
         let result = match self.decode_with(bytes, true, out) {
             // Strict about the pixels, but bytes between segments harm nobody, and cameras write them.
@@ -197,6 +257,15 @@ impl Medium for Jpeg {
             result => result,
         };
         result.map_err(|error| Cause::malformed(format!("{error}")))
+    }
+
+    fn reduces(&self) -> bool {
+        true
+    }
+
+    fn decode_part(&self, bytes: &[u8], part: &Part, out: &mut [u8]) -> Result<bool, Cause> {
+        self.check_end(bytes)?;
+        Ok(self.decode_quickly(bytes, part.reduction, part.rows.clone(), part.columns.clone(), out).is_some())
     }
 }
 

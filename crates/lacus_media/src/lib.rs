@@ -4,6 +4,7 @@
 //! bytes ─sniff→ Format          bytes ─probe→ Facts: dtype, shape, details      headers only
 //! bytes ─verify→ cut off or damaged, as far as that is seen without decoding
 //! bytes ─decode, decode_into, decode_region→ elements                           within Limits
+//! bytes ─decode_part→ a part of a picture, a JPEG also at a reduced size        within Limits
 //! tensor ─encode→ bytes
 //! ```
 //!
@@ -71,12 +72,13 @@ mod verify;
 mod decode;
 mod encode;
 
-pub use decode::{decode, decode_inks, decode_into, decode_region};
+pub use decode::{PictureFacts, decode, decode_inks, decode_into, decode_part, decode_region};
 pub use encode::{EncodeOptions, encode};
 pub use error::{Cause, MediaError};
 pub use ffmpeg::ffmpeg;
 pub use format::{Family, Format};
 pub use limits::Limits;
+pub use medium::Part;
 pub use probe::{Facts, probe};
 pub use sniff::sniff;
 pub use verify::verify;

@@ -73,6 +73,17 @@ impl Layout {
     }
 }
 
+/// What of a picture is decoded: rows and columns of the picture that it is at one `reduction`-th of its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// 1, 2, 4 or 8.
+    pub reduction: u8,
+    /// Rows of the reduced picture.
+    pub rows: Range<usize>,
+    /// Columns of the reduced picture.
+    pub columns: Range<usize>,
+}
+
 /// One file whose header has been read.
 pub(crate) trait Medium {
     /// What [`decode`](Medium::decode) makes.
@@ -85,6 +96,16 @@ pub(crate) trait Medium {
     /// [`decode`](Medium::decode) is only asked for all of them.
     fn takes_rows(&self) -> bool {
         false
+    }
+
+    /// Whether [`decode_part`](Medium::decode_part) does anything.
+    fn reduces(&self) -> bool {
+        false
+    }
+
+    /// Decodes a part of a picture into `out`, which has exactly its length. False where that cannot be done without the whole.
+    fn decode_part(&self, _bytes: &[u8], _part: &Part, _out: &mut [u8]) -> Result<bool, Cause> {
+        Ok(false)
     }
 
     /// Decodes `rows` into `out`, which has exactly their length. `bytes` are those the header was read
