@@ -13,7 +13,7 @@ use lacus_sample::Column;
 use lacus_tensor::{DType, ErrorKind, TensorRef};
 
 /// What a transform is given of a sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum SampleInput<'a> {
     /// A media file, not decoded yet: a transform may decode it at a smaller size, or only a part of it.
     File {
