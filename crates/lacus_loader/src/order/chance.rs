@@ -142,10 +142,7 @@ mod tests {
         // What was trained on once can be trained on again.
         let permutation = Permutation::new(10, 42);
         let order: Vec<u64> = (0..10).map(|place| permutation.at(place)).collect();
-        assert_eq!(order, FIXED);
-        assert_eq!(mixed(&[1, 2, 3]), MIXED);
+        assert_eq!(order, [2, 7, 4, 0, 8, 3, 6, 9, 5, 1]);
+        assert_eq!(mixed(&[1, 2, 3]), 16_299_856_255_350_999_488);
     }
-
-    const FIXED: [u64; 10] = [0; 10];
-    const MIXED: u64 = 0;
 }
