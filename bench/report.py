@@ -16,6 +16,8 @@ REFERENCES = {
     "checkpoint": {"raw": "Lacus, compression=None"},
     "saves": {"raw": "lacus.save, lacus.load"},
     "samples": {"raw": "Lacus, from_folder"},
+    "loader": {"raw": "Lacus, shuffle=True"},
+    "embeddings": {"raw": "Lacus, shuffle=True"},
 }
 DASH = "–"
 

@@ -83,6 +83,7 @@ from .functions import (
 )
 from .group import Group
 from .history import HistoryEntry, Merged, Status
+from .loader import Batch, Loader, LoaderStats, Mix, Nested, mix
 from .query import sql
 from .safetensors import export_safetensors, import_checkpoint
 from .sample import Link, Sample, link, read
@@ -103,6 +104,7 @@ Tensor = Array
 
 __all__ = [
     "Array",
+    "Batch",
     "BranchInfo",
     "Branches",
     "Change",
@@ -130,9 +132,13 @@ __all__ = [
     "LazyArray",
     "LineageStep",
     "Link",
+    "Loader",
+    "LoaderStats",
     "MapReport",
     "MergeConflictError",
     "Merged",
+    "Mix",
+    "Nested",
     "NotFoundError",
     "OutOfBoundsError",
     "OutOfMemoryError",
@@ -197,6 +203,7 @@ __all__ = [
     "log1p",
     "maximum",
     "minimum",
+    "mix",
     "ones",
     "open",
     "pad",

@@ -37,6 +37,8 @@ mod table;
 
 mod view;
 
+mod loader;
+
 mod exchange;
 
 mod tensor;
@@ -64,6 +66,8 @@ mod _native {
     use crate::exchange::Exchange;
     #[pymodule_export]
     use crate::history::History;
+    #[pymodule_export]
+    use crate::loader::{Loader, LoaderBatches, SampleTransform};
     #[pymodule_export]
     use crate::query::{ask, explain, function_names, functions_page};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 mod values;
 mod history;
 mod exchange;
+mod loader_bench;
 mod query;
 mod compute;
 mod views;
@@ -31,6 +32,7 @@ pub(crate) use history::{
     ExpireArgs, GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs,
     ShowArgs, StatusArgs, TagArgs,
 };
+pub(crate) use loader_bench::{LoaderBenchArgs, ShuffleArg};
 pub(crate) use query::{QueryArgs, ShellArgs};
 pub(crate) use values::{Dims, Slice};
 use values::{compression, dims, json_object, key_value, slice};
@@ -118,6 +120,9 @@ pub(crate) enum Command {
     /// Run SQL queries at a prompt
     #[command(after_help = query::SHELL_EXAMPLES)]
     Shell(ShellArgs),
+    /// Measure how fast batches for training are made, and what limits that
+    #[command(after_help = loader_bench::LOADER_BENCH_EXAMPLES)]
+    LoaderBench(LoaderBenchArgs),
     /// List the tensors and columns
     #[command(after_help = LS_EXAMPLES)]
     Ls(LsArgs),
