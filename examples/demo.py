@@ -210,6 +210,31 @@ def main():
             print("  " + str(error).replace("\n", "\n  "))
         command("query", home / "samples", "SELECT label, caption, boxes, image WHERE shape(boxes, 0) > 0 LIMIT 3")
 
+        title("Training: batches in an order that can be repeated, resumed and shared")
+        steps = lacus.transforms.Compose([lacus.transforms.RandomResizedCrop(64), lacus.transforms.RandomHorizontalFlip()])
+        loader = samples.query("SELECT image, label WHERE label IS NOT NULL").loader(8, shuffle=True, seed=1, transform={"image": steps})
+        epoch = iter(loader)
+        batch = next(epoch)
+        print(f"  {len(loader)} batches; the first one: image {batch['image'].shape} {batch['image'].dtype}, label {batch['label'].tolist()}")
+        next(epoch)
+        state = loader.state_dict()
+        rest = [label for batch in epoch for label in batch["label"].tolist()]
+        again = samples.query("SELECT image, label WHERE label IS NOT NULL").loader(8, shuffle=True, seed=1, transform={"image": steps})
+        again.load_state_dict(state)
+        print(f"  resumed after {state['consumed']} samples: the same rest of the epoch ({[label for batch in again for label in batch['label'].tolist()] == rest})")
+        halves = [samples.view().select(["label"]).loader(4, shuffle=True, seed=1, rank=rank, world=2) for rank in range(2)]
+        print(f"  on two ranks: {[len(half) for half in halves]} batches each, {sum(len(b['label']) for half in halves for b in half)} samples in all")
+        print(f"  {loader.stats()['verdict']}")
+
+        title("Checkpoints: one commit each, no pickle")
+        weights = {"model": {"embed": rng.normal(size=(2000, 64)).astype(np.float32), "head": np.zeros((64, 10), np.float32)}, "lr": 0.1}
+        timed("step 1000", lambda: lacus.save(weights, home / "run", step=1000, message="warm-up done"))
+        weights["model"]["head"] += 1
+        second = timed("step 2000", lambda: lacus.save(weights, home / "run", step=2000))
+        print(f"  of {second.bytes:,} bytes {second.written:,} were written: only the head had changed")
+        print(f"  step 1000 again: head is {lacus.load(home / 'run', step=1000)['model']['head'].max()}, lr is {lacus.load(home / 'run', names=['lr'])['lr']}")
+        command("checkpoints", home / "run")
+
         title("Computing with stored arrays")
         rng = np.random.default_rng(7)
         ds.put_all({"X": rng.normal(size=(4000, 200)), "w": rng.normal(size=200)})
