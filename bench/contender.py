@@ -99,6 +99,31 @@ class SamplesContender(Contender):
         raise NotImplementedError
 
 
+class LoaderContender(Contender):
+    """Loads files with labels for training; `value` is a `data.Files`. Writing includes reading the files."""
+
+    def epoch(self, handle: Any, seed: int) -> tuple[np.ndarray, int]:
+        """All pictures once, shuffled, in batches of 64 arrays of uint8: the labels as they came, and the sum of one pixel of each."""
+        raise NotImplementedError
+
+
+class EmbeddingsContender(Contender):
+    """Loads vectors for training; `value` is an array of two axes."""
+
+    def epoch(self, handle: Any, seed: int) -> tuple[int, float]:
+        """All vectors once, shuffled, in batches of 1,024: how many there were, and the sum of their first elements."""
+        raise NotImplementedError
+
+
+def consumed(batches: Any) -> tuple[np.ndarray, int]:
+    """What `LoaderContender.epoch` returns, of (pictures, labels) for each batch."""
+    labels, pixels = [], 0
+    for pictures, of in batches:
+        labels.append(np.asarray(of))
+        pixels += int(np.asarray(pictures)[:, 0, 0, 0].sum(dtype=np.int64))
+    return np.concatenate(labels), pixels
+
+
 def describe(path: Path) -> tuple[int, int]:
     """Bytes and number of all files at a path."""
     files = [path] if path.is_file() else [found for found in path.rglob("*") if found.is_file()]

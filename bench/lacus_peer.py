@@ -7,7 +7,16 @@ from typing import Any
 
 import lacus
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender
+from contender import (
+    Cells,
+    CheckpointContender,
+    DenseContender,
+    EmbeddingsContender,
+    LoaderContender,
+    SamplesContender,
+    SparseContender,
+    consumed,
+)
 from data import Files, Sparse
 
 DISTRIBUTION = "lacus"
@@ -39,6 +48,56 @@ def checkpoint() -> list[CheckpointContender]:
 
 def samples() -> list[SamplesContender]:
     return [SamplesLacus()]
+
+
+def loader() -> list[LoaderContender]:
+    return [LoaderLacus('Lacus, shuffle=True', True), LoaderLacus('Lacus, shuffle="full"', "full", "Lacus, shuffle=True")]
+
+
+def embeddings() -> list[EmbeddingsContender]:
+    return [EmbeddingsLacus()]
+
+
+class LoaderLacus(LoaderContender):
+    family = "lacus"
+
+    def __init__(self, name: str, shuffle: bool | str, reads_files_of: str | None = None) -> None:
+        self.name, self._shuffle, self.reads_files_of = name, shuffle, reads_files_of
+
+    def write(self, path: Path, value: Files) -> None:
+        lacus.from_folder(value.folder, path)
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def epoch(self, handle: lacus.Dataset, seed: int) -> tuple[np.ndarray, int]:
+        loader = handle.loader(64, shuffle=self._shuffle, seed=seed, columns=["image", "label"])
+        found = consumed((batch["image"], batch["label"]) for batch in loader)
+        self.note = loader.stats()["verdict"]
+        return found
+
+
+class EmbeddingsLacus(EmbeddingsContender):
+    name = "Lacus, shuffle=True"
+    family = "lacus"
+
+    def write(self, path: Path, value: np.ndarray) -> None:
+        ds = lacus.create(path)
+        ds.add_column("vector", "embedding", size=value.shape[1])
+        for start in range(0, len(value), 100_000):
+            ds.extend({"vector": value[start : start + 100_000]})
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def epoch(self, handle: lacus.Dataset, seed: int) -> tuple[int, float]:
+        loader = handle.loader(1024, shuffle=True, seed=seed)
+        count, total = 0, 0.0
+        for batch in loader:
+            count += len(batch["vector"])
+            total += float(batch["vector"][:, 0].sum(dtype=np.float64))
+        self.note = loader.stats()["verdict"]
+        return count, total
 
 
 class SamplesLacus(SamplesContender):

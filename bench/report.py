@@ -15,6 +15,8 @@ REFERENCES = {
     "sparse": {"raw": "Lacus, default"},
     "checkpoint": {"raw": "Lacus, compression=None"},
     "samples": {"raw": "Lacus, from_folder"},
+    "loader": {"raw": "Lacus, shuffle=True"},
+    "embeddings": {"raw": "Lacus, shuffle=True"},
 }
 DASH = "–"
 

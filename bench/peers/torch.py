@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from contender import Cells, CheckpointContender, DenseContender, SparseContender
-from data import Sparse
+from contender import Cells, CheckpointContender, DenseContender, LoaderContender, SparseContender, consumed
+from data import Files, Sparse
 
 DISTRIBUTION = "torch"
 
@@ -23,6 +23,48 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [TorchCheckpoint(), TorchCheckpointMapped()]
+
+
+def loader() -> list[LoaderContender]:
+    return [TorchDataLoader(0), TorchDataLoader(2)]
+
+
+class TorchDataLoader(LoaderContender):
+    """`torch.utils.data.DataLoader` over the files themselves, decoded by Pillow."""
+
+    family = "torch"
+
+    def __init__(self, workers: int) -> None:
+        self.name = f"torch DataLoader, {workers} workers"
+        self._workers = workers
+
+    def prepare(self, value: Files) -> Files:
+        self._value = value
+        return value
+
+    def write(self, path: Path, value: Files) -> None:
+        path.write_bytes(b"")
+
+    def epoch(self, handle: Path, seed: int) -> tuple[np.ndarray, int]:
+        generator = torch.Generator().manual_seed(seed)
+        pictures = _Pictures([str(path) for path in self._value.paths], list(self._value.labels))
+        loader = torch.utils.data.DataLoader(
+            pictures, 64, shuffle=True, generator=generator, num_workers=self._workers
+        )
+        return consumed((images.numpy(), labels.numpy()) for images, labels in loader)
+
+
+class _Pictures(torch.utils.data.Dataset):
+    def __init__(self, paths: list[str], labels: list[int]) -> None:
+        self._paths, self._labels = paths, labels
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, row: int) -> tuple[torch.Tensor, int]:
+        from PIL import Image
+
+        return torch.from_numpy(np.array(Image.open(self._paths[row]))), self._labels[row]
 
 
 class TorchFile(DenseContender):

@@ -79,6 +79,7 @@ from .functions import (
 )
 from .group import Group
 from .history import HistoryEntry, Merged, Status
+from .loader import Batch, Loader, LoaderStats, Mix, Nested, mix
 from .query import sql
 from .sample import Link, Sample, link, read
 from .settings import Settings, configure, settings
@@ -98,6 +99,7 @@ Tensor = Array
 
 __all__ = [
     "Array",
+    "Batch",
     "BranchInfo",
     "Branches",
     "Change",
@@ -122,9 +124,13 @@ __all__ = [
     "LazyArray",
     "LineageStep",
     "Link",
+    "Loader",
+    "LoaderStats",
     "MapReport",
     "MergeConflictError",
     "Merged",
+    "Mix",
+    "Nested",
     "NotFoundError",
     "OutOfBoundsError",
     "OutOfMemoryError",
@@ -182,6 +188,7 @@ __all__ = [
     "log1p",
     "maximum",
     "minimum",
+    "mix",
     "ones",
     "open",
     "pad",

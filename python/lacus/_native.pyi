@@ -14,8 +14,11 @@ __all__ = [
     "Dataset",
     "Exchange",
     "History",
+    "Loader",
+    "LoaderBatches",
     "Memory",
     "Rows",
+    "SampleTransform",
     "Sparse",
     "Table",
     "Tensor",
@@ -33,6 +36,7 @@ __all__ = [
     "explain_run",
     "function_names",
     "functions_page",
+    "native_transform",
     "probe_media",
     "run_program",
     "settings",
@@ -203,6 +207,70 @@ class View:
     def materialize(self, url: str, options: dict[str, str], durable: bool) -> None: ...
 
 @final
+class SampleTransform: ...
+
+class _LoaderColumn(TypedDict):
+    name: str
+    collate: str
+    missing_number: float | None
+    missing_text: str | None
+    pad_value: float
+    transform: SampleTransform | None
+
+class _LoaderOptions(TypedDict):
+    required: Sequence[str]
+    shuffle: str
+    block_bytes: int
+    samples: int | None
+    replace: bool
+    shares: Sequence[float] | None
+    bucket_by: str | None
+    batch_size: int
+    rank: int
+    world: int
+    tail: str
+    prefetch: int
+    on_error: str
+    timeout: float
+
+@final
+class Loader:
+    @staticmethod
+    def make(
+        views: Sequence[View],
+        columns: Sequence[_LoaderColumn],
+        weights: npt.NDArray[np.float64] | None,
+        rest: _LoaderOptions,
+    ) -> Loader: ...
+    def samples(self) -> int: ...
+    def batch_count(self, consumed: int) -> int: ...
+    def quality(self, seed: int) -> float: ...
+    def views(self) -> list[View]: ...
+    def order(self, seed: int, epoch: int, start: int, end: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def with_new_stats(self) -> Loader: ...
+    def state(self, seed: int, epoch: int, consumed: int) -> str: ...
+    def resumed(self, state: str) -> tuple[Loader, int, int, int]: ...
+    def batches(self, seed: int, epoch: int, consumed: int, stride: int) -> LoaderBatches: ...
+
+@final
+class LoaderBatches:
+    def next(
+        self,
+    ) -> tuple[
+        dict[str, Any],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint64],
+        int,
+        list[tuple[str, int, int, str]],
+    ] | None: ...
+    def consumed(self) -> int: ...
+    def left(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
 class ViewScan:
     def schema(self) -> Any: ...
     def next(self) -> tuple[Any, Any] | None: ...
@@ -367,6 +435,7 @@ def delete(url: str, options: dict[str, str]) -> None: ...
 def probe_media(bytes: bytes) -> tuple[str, str, tuple[int, ...], str]: ...
 def decode_media(bytes: bytes) -> _Array: ...
 def check_transform(steps: str) -> tuple[str, bool]: ...
+def native_transform(steps: str) -> SampleTransform: ...
 def transform_file(steps: str, bytes: bytes, key: tuple[int, int, int]) -> _Array: ...
 def transform_array(steps: str, array: _Array, dtype_name: str, key: tuple[int, int, int]) -> _Array: ...
 

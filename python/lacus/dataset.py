@@ -27,6 +27,7 @@ from .errors import InvalidError
 from .exchange import ExchangeReport, export_from, import_into
 from .group import Group
 from .history import Historic, HistoryEntry, State, moment
+from .loader import Loader
 from .query import Asking, Params, condition_text
 from .rows import read_rows
 from .table import Table
@@ -300,6 +301,10 @@ class Dataset(Historic):
         source = self._beside(NativeDataset.of_view(native))
         source._is_private = self._is_private or self._transaction is not None
         return View._of(native, source, self._refuses_changes())
+
+    def loader(self, batch_size: int, **options: Any) -> Loader:
+        """Batches of all rows for training: ``ds.view().loader(...)``, see :meth:`View.loader`."""
+        return self.view().loader(batch_size, **options)
 
     # Questions.
 

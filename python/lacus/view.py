@@ -20,6 +20,7 @@ from ._table_display import table_html
 from .column import ROWS_AT_ONCE, Column, chosen
 from .commit import when
 from .errors import InvalidError, OutOfBoundsError
+from ._loader_defaults import BLOCK, PREFETCH, TIMEOUT
 from .exchange import ExchangeReport, export_from
 from .query import Asking, Params, condition_text
 from .table import Table, dressed, plain
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import os
 
     from .dataset import Dataset, StorageOptions
+    from .loader import Batch, Loader
 
 __all__ = ["SavedView", "View", "ViewState", "Views"]
 
@@ -412,6 +414,81 @@ class View:
         """All rows as a ``polars.DataFrame``; see :meth:`scan`. Tensors are lists there."""
         pl = _library("polars", "view.to_polars")
         return pl.from_arrow(plain(self.to_arrow(columns, filter)))
+
+    # Training.
+
+    def loader(
+        self,
+        batch_size: int,
+        *,
+        columns: Sequence[str] | None = None,
+        shuffle: bool | str = False,
+        seed: int = 0,
+        transform: Any = None,
+        batch_transform: Callable[[Batch], Any] | None = None,
+        collate: Any = "auto",
+        rank: int | None = None,
+        world: int | None = None,
+        drop_last: bool = False,
+        even: str = "split",
+        prefetch: int | str = PREFETCH,
+        on_error: str = "raise",
+        missing: Any = "keep",
+        pad_value: Any = 0,
+        weights: Any = None,
+        balance: str | None = None,
+        samples: int | None = None,
+        replace: bool = True,
+        order: Any = None,
+        bucket_by: str | None = None,
+        block: int | str = BLOCK,
+        timeout: float = TIMEOUT,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Loader:
+        """Batches for training, read and decoded ahead of time on threads; see ``docs/training.md``.
+
+        >>> for batch in view.loader(64, shuffle=True, seed=1):
+        ...     step(batch["image"], batch["label"])
+
+        Options that take one value for all columns also take a dict by the name of the column.
+
+        Args:
+            batch_size: samples of a batch on one rank.
+            columns: the columns to load; by default all of the view's.
+            shuffle: True mixes rows within blocks of ``block`` bytes, so that reads stay long; ``"full"`` mixes all rows.
+            seed: the same seed gives the same order, on every machine.
+            transform: a function of a sample (a dict) that returns a dict; or, by column, functions of one value and transforms of
+                ``lacus.transforms``. A function with a parameter ``rng`` gets a generator that depends on the seed, the epoch and the row.
+            batch_transform: a function of a whole batch.
+            collate: ``"auto"`` makes one array of samples of one shape, else a list; ``"stack"`` insists on one array; ``"pad"`` makes
+                one array of the largest sizes and a mask called ``<column>_mask``; ``"nested"`` puts samples one after the other;
+                ``"list"`` makes a list; a function gets the list of samples.
+            rank: the rank to load for; by default that of ``torch.distributed``, else of the environment variables ``RANK`` and
+                ``WORLD_SIZE``.
+            world: how many ranks there are.
+            drop_last: leaves out samples that do not fill a batch on every rank.
+            even: how these are shared out otherwise: ``"split"`` makes the last batches shorter, ``"pad"`` repeats samples so that all are
+                equally long. Ranks always have the same number of batches.
+            prefetch: bytes that are read and decoded ahead.
+            on_error: what to do with samples that cannot be decoded or transformed: ``"raise"``, ``"skip"`` or ``"zeros"``.
+            missing: ``"keep"`` hands over None, ``"skip"`` leaves out rows that lack the sample, anything else is put in its place.
+            pad_value: the value of elements that ``collate="pad"`` adds.
+            weights: the relative probability of each row, or the name of a column that holds it.
+            balance: the name of a column all of whose values should come equally often.
+            samples: how many samples make an epoch, for weights, balance and mixes.
+            replace: whether ``weights`` and ``balance`` may draw a row more than once in an epoch.
+            order: the name of a column to sort by, or places of rows in the order in which they should come.
+            bucket_by: the name of a column; samples of about the same length come together, so that little is padded.
+            block: the stored bytes of the samples that ``shuffle=True`` mixes.
+            timeout: seconds without a batch after which the loop fails and says what it was waiting for.
+            threads: threads for functions of Python; 0 runs them in the loop itself.
+            progress: whether to show a progress line.
+        """
+        from .loader import Loader
+
+        given = {name: value for name, value in locals().items() if name not in ("self", "batch_size", "Loader")}
+        return Loader._of([self], None, batch_size, given)
 
     # Saving and copying.
 

@@ -29,13 +29,15 @@ mod values;
 
 mod udf;
 
-mod transforms;
-
 mod stream;
 
 mod table;
 
 mod view;
+
+mod loader;
+
+mod transforms;
 
 mod exchange;
 
@@ -65,6 +67,8 @@ mod _native {
     #[pymodule_export]
     use crate::history::History;
     #[pymodule_export]
+    use crate::loader::{Loader, LoaderBatches, SampleTransform};
+    #[pymodule_export]
     use crate::query::{ask, explain, function_names, functions_page};
     #[pymodule_export]
     use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
@@ -77,7 +81,7 @@ mod _native {
     #[pymodule_export]
     use crate::tensor::{Tensor, TensorInfo};
     #[pymodule_export]
-    use crate::transforms::{check_transform, transform_array, transform_file};
+    use crate::transforms::{check_transform, native_transform, transform_array, transform_file};
     #[pymodule_export]
     use crate::view::{View, ViewScan};
     use pyo3::prelude::*;

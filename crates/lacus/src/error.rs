@@ -7,6 +7,7 @@ use lacus_execute::ExecuteError;
 use lacus_files::FileError;
 use lacus_history::HistoryError;
 use lacus_io::{IoError, IoErrorKind};
+use lacus_loader::LoaderError;
 use lacus_query::QueryError;
 use lacus_table::TableError;
 use lacus_tensor::{ErrorKind, TensorError};
@@ -37,6 +38,9 @@ pub enum Error {
     /// Of a query.
     #[error(transparent)]
     Query(QueryError),
+    /// Of a loader.
+    #[error(transparent)]
+    Loader(LoaderError),
     /// Of a file of tensors.
     #[error(transparent)]
     File(FileError),
@@ -167,6 +171,7 @@ impl Error {
             Error::History(error) => error.kind(),
             Error::Exchange(error) => error.kind(),
             Error::Query(error) => error.kind(),
+            Error::Loader(error) => error.kind(),
             Error::File(error) => error.kind(),
             Error::Algebra(error) => error.kind(),
             Error::Execute(error) => error.kind(),
@@ -266,6 +271,16 @@ impl From<QueryError> for Error {
         match error {
             QueryError::Dataset(error) => error.into(),
             error => Error::Query(error),
+        }
+    }
+}
+
+impl From<LoaderError> for Error {
+    fn from(error: LoaderError) -> Error {
+        match error {
+            LoaderError::Dataset(error) => error.into(),
+            LoaderError::Tensor(error) => error.into(),
+            error => Error::Loader(error),
         }
     }
 }

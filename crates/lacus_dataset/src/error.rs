@@ -95,6 +95,14 @@ pub enum DatasetError {
         /// Why it has none.
         why: String,
     },
+    /// What another reader of the same bytes was told.
+    #[error("{message}")]
+    Copied {
+        /// Its kind.
+        kind: ErrorKind,
+        /// What it says.
+        message: String,
+    },
     /// The request makes no sense.
     #[error("{op}: {why}")]
     Refused {
@@ -150,6 +158,7 @@ impl DatasetError {
             DatasetError::Sample { source, .. } | DatasetError::Column { source, .. } => source.kind(),
             DatasetError::InRow { source, .. } => source.kind(),
             DatasetError::Linked { source, .. } => source.kind(),
+            DatasetError::Copied { kind, .. } => *kind,
             DatasetError::NoSuchColumn { .. }
             | DatasetError::NoLinkTarget { .. }
             | DatasetError::NoSuchRow { .. } => ErrorKind::NotFound,

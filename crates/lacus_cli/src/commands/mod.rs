@@ -28,6 +28,7 @@ mod mv;
 mod publish;
 mod put;
 mod query;
+mod loader_bench;
 mod restore;
 mod revert;
 mod rm;
@@ -77,6 +78,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(args) => import::run(&context, args).await,
         Command::Export(args) => context.stop.or(export::run(&context, args)).await,
         Command::Head(args) => context.stop.or(head::run(&context, args)).await,
+        Command::LoaderBench(args) => context.stop.or(loader_bench::run(&context, args)).await,
         Command::Query(args) => context.stop.or(query::run(&context, *args)).await,
         Command::Shell(args) => shell::run(&context, args).await,
         Command::Ls(args) => context.stop.or(ls::run(&context, args)).await,

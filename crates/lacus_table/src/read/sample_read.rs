@@ -82,6 +82,14 @@ impl FetchedSamples {
         Ok(&self.bytes)
     }
 
+    /// The stored bytes of the tile that was asked for at a place among [`FetchedSamples::tiles`], for callers that decode tiles one by
+    /// one and go on after a damaged one. Fails with a corrupt error if they do not have their checksum.
+    pub fn verified_tile(&self, place: usize) -> Result<&Bytes, TableError> {
+        let bytes = &self.bytes[place];
+        self.samples.verify_tile(self.tiles[place], bytes)?;
+        Ok(bytes)
+    }
+
     fn verify(&self) -> Result<(), TableError> {
         self.samples.verify(&self.pool, &self.tiles, &self.bytes)
     }

@@ -263,14 +263,18 @@ impl Samples {
         let total: u64 = bytes.iter().map(|bytes| bytes.len() as u64).sum();
         let pairs = tiles.iter().zip(bytes).collect();
         // Checksums are made several times as fast as anything is decoded.
-        let verified = team_for(pool, total / 8).map(pairs, |(tile, bytes): (&usize, &Bytes)| {
-            let (blob, row) = self.blob(*tile);
-            verify_crc32c(bytes, blob.crc(row)).map_err(|_| {
-                let what = format!("the sample in row {row} does not have its checksum");
-                TableError::corrupt(&blob.file.path, what)
-            })
-        });
+        let verify = |(tile, bytes): (&usize, &Bytes)| self.verify_tile(*tile, bytes);
+        let verified = team_for(pool, total / 8).map(pairs, verify);
         verified.into_iter().collect()
+    }
+
+    /// Compares one tile with its checksum.
+    pub(crate) fn verify_tile(&self, tile: usize, bytes: &[u8]) -> Result<(), TableError> {
+        let (blob, row) = self.blob(tile);
+        verify_crc32c(bytes, blob.crc(row)).map_err(|_| {
+            let what = format!("the sample in row {row} does not have its checksum");
+            TableError::corrupt(&blob.file.path, what)
+        })
     }
 
     /// Reads tiles (by number): one planned read, checksums verified, results in the order asked for.
