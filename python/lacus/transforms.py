@@ -90,6 +90,10 @@ class Transform:
     def _exact(self) -> bool:
         return False
 
+    def _native_transform(self) -> _native.SampleTransform:
+        """What a loader runs."""
+        return _native.native_transform(self._description())
+
     def _description(self) -> str:
         return json.dumps({"steps": self._steps(), "exact": self._exact()})
 

@@ -29,8 +29,6 @@ mod values;
 
 mod udf;
 
-mod transforms;
-
 mod stream;
 
 mod table;
@@ -38,6 +36,8 @@ mod table;
 mod view;
 
 mod loader;
+
+mod transforms;
 
 mod exchange;
 
@@ -81,7 +81,7 @@ mod _native {
     #[pymodule_export]
     use crate::tensor::{Tensor, TensorInfo, content_digests};
     #[pymodule_export]
-    use crate::transforms::{check_transform, transform_array, transform_file};
+    use crate::transforms::{check_transform, native_transform, transform_array, transform_file};
     #[pymodule_export]
     use crate::view::{View, ViewScan};
     use pyo3::prelude::*;

@@ -1,5 +1,7 @@
 //! Native transforms of samples: lists of steps as JSON, checked, and applied to an array or to the bytes of a file.
 
+use std::sync::Arc;
+
 use lacus::loader::SampleKey;
 use lacus::loader::transform::{Pipeline, TransformError};
 use lacus::tensor::{DType, Tensor};
@@ -10,6 +12,7 @@ use pyo3::types::PyBytes;
 use crate::array::{into_array, tensor_ref};
 use crate::convert::dtype;
 use crate::errors::of_kind;
+use crate::loader::SampleTransform;
 
 fn raise_transform(py: Python<'_>, error: &TransformError) -> PyErr {
     of_kind(py, error.kind(), error.to_string())
@@ -28,6 +31,12 @@ fn finished(py: Python<'_>, made: Result<Tensor, TransformError>) -> PyResult<Bo
 pub(crate) fn check_transform(py: Python<'_>, steps: &str) -> PyResult<(&'static str, bool)> {
     let pipeline = pipeline(py, steps)?;
     Ok((pipeline.dtype().name(), pipeline.is_for_sound()))
+}
+
+/// Steps for a loader.
+#[pyfunction]
+pub(crate) fn native_transform(py: Python<'_>, steps: &str) -> PyResult<SampleTransform> {
+    Ok(SampleTransform::new(Arc::new(pipeline(py, steps)?)))
 }
 
 /// Applies steps to the bytes of a file. The key is (seed, epoch, row).

@@ -49,7 +49,10 @@ pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
             })
             .collect();
         let columns = vec![
-            ("number".to_owned(), part.iter().map(|row| Sample::Json((*row).into())).collect::<Vec<_>>().into()),
+            (
+                "number".to_owned(),
+                part.iter().map(|row| Sample::Json((*row).into())).collect::<Vec<_>>().into(),
+            ),
             (
                 "vector".to_owned(),
                 tensors.iter().map(|(vector, _)| Sample::Tensor(vector.as_ref())).collect::<Vec<_>>().into(),
@@ -58,7 +61,9 @@ pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
                 "ragged".to_owned(),
                 tensors
                     .iter()
-                    .map(|(_, ragged)| ragged.as_ref().map_or(Sample::Missing, |r| Sample::Tensor(r.as_ref())))
+                    .map(|(_, ragged)| {
+                        ragged.as_ref().map_or(Sample::Missing, |r| Sample::Tensor(r.as_ref()))
+                    })
                     .collect::<Vec<_>>()
                     .into(),
             ),
@@ -110,9 +115,11 @@ pub(crate) async fn epoch(loader: &Loader, seed: u64, epoch: u64) -> Vec<Vec<u64
 pub(crate) fn numbers(batch: &LoadedBatch) -> Vec<u64> {
     let ColumnBatch::Stacked(tensor) = &batch.columns[0].1 else { panic!("{:?}", batch.columns[0]) };
     let numbers: Vec<u64> = match tensor.dtype() {
-        DType::U32 => {
-            tensor.bytes().chunks_exact(4).map(|b| u64::from(u32::from_le_bytes(b.try_into().unwrap()))).collect()
-        }
+        DType::U32 => tensor
+            .bytes()
+            .chunks_exact(4)
+            .map(|b| u64::from(u32::from_le_bytes(b.try_into().unwrap())))
+            .collect(),
         other => panic!("{other}"),
     };
     let places: Vec<u64> = batch.rows.iter().map(|row| row.place).collect();

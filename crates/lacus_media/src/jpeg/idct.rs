@@ -196,7 +196,7 @@ mod tests {
             let mut block = [0i16; 64];
             block
                 .iter_mut()
-                .for_each(|number| *number = (next() % (2 * bound)) as i64 as i16 - bound.min(32767) as i16);
+                .for_each(|number| *number = ((next() % (2 * bound)) as i64 - bound as i64) as i16);
             let mut quantisers = [1i16; 64];
             quantisers.iter_mut().for_each(|number| *number = (next() % (1 + bound)) as i16 & 0x7fff);
             let plain = Sizes::<Plain>(&block, &quantisers, std::marker::PhantomData).run();
