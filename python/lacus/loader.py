@@ -102,6 +102,10 @@ class Loader:
     """
 
     _native: NativeLoader
+    _views: list[View]
+    _shares: list[float] | None
+    _batch_size: Any
+    _given: dict[str, Any]
     _convert: Callable[[dict[str, Any]], dict[str, Any]] | None
 
     def __init__(self) -> None:
@@ -165,7 +169,10 @@ class Loader:
         self._by_hand = {
             name: collates[name]
             for name in names
-            if self._row_fn is not None or self._collate_fn is not None or name in self._sample_fns or callable(collates[name])
+            if self._row_fn is not None
+            or self._collate_fn is not None
+            or name in self._sample_fns
+            or callable(collates[name])
         }
         self._pads = {name: float(pads[name]) for name in names}
         if on_error not in ("raise", "skip", "zeros"):
@@ -187,8 +194,12 @@ class Loader:
         drawn, is_replaced = _weights(views, weights, balance, replace)
         required = [name for name in stored if missings[name] == "skip"]
         for name in self._computed:
-            if missings[name] != "keep" or callable(collates[name]) is False and collates[name] not in ("auto", "list", "stack"):
-                raise InvalidError(f'column {name!r} is computed: missing= and collate="pad" or "nested" are for stored columns')
+            if missings[name] != "keep" or (
+                callable(collates[name]) is False and collates[name] not in ("auto", "list", "stack")
+            ):
+                raise InvalidError(
+                    f'column {name!r} is computed: missing= and collate="pad" or "nested" are for stored columns'
+                )
         self._native = NativeLoader.make(
             [view._native for view in views],
             [
@@ -401,7 +412,12 @@ class Loader:
         return made
 
     def _work(
-        self, batch: Batch, places: npt.NDArray[Any], ids: npt.NDArray[Any], epoch: int, failed: list[tuple[str, int, str]]
+        self,
+        batch: Batch,
+        places: npt.NDArray[Any],
+        ids: npt.NDArray[Any],
+        epoch: int,
+        failed: list[tuple[str, int, str]],
     ) -> npt.NDArray[np.bool_]:
         """Runs functions of Python on samples and puts them together; says which rows are left."""
         rows: list[dict[str, Any] | None] = []
@@ -411,7 +427,9 @@ class Loader:
         if self._on_error == "zeros" and not kept.all():
             like = next((row for row in rows if row is not None), None)
             if like is None:
-                raise InvalidError(f"every sample of a batch failed, so nothing says what zeros should look like; the first: {failed[0][2]}")
+                raise InvalidError(
+                    f"every sample of a batch failed, so nothing says what zeros should look like; the first: {failed[0][2]}"
+                )
             blank = {name: np.zeros_like(value) if _is_array(value) else None for name, value in like.items()}
             rows = [blank if row is None else row for row in rows]
             kept[:] = True
@@ -422,11 +440,17 @@ class Loader:
         numbers = [int(place) for place in places[kept]]
         for row, number in zip(good, numbers, strict=True):
             if list(row) != names:
-                raise InvalidError(f"the transform made the columns {names} of row {numbers[0]} and {list(row)} of row {number} of the view")
+                raise InvalidError(
+                    f"the transform made the columns {names} of row {numbers[0]} and {list(row)} of row {number} of the view"
+                )
         if not kept.all():
             for name, value in list(batch.items()):
                 if name not in self._by_hand and not isinstance(value, Nested):
-                    batch[name] = value[kept] if isinstance(value, np.ndarray) else [v for v, keep in zip(value, kept, strict=True) if keep]
+                    batch[name] = (
+                        value[kept]
+                        if isinstance(value, np.ndarray)
+                        else [v for v, keep in zip(value, kept, strict=True) if keep]
+                    )
         if self._collate_fn is not None:
             made = self._collate_fn(good)
             for name in list(batch):
@@ -513,7 +537,9 @@ class Loader:
         return _unpickled, (self._views, self._shares, self._batch_size, given, state)
 
 
-def _unpickled(views: list[View], shares: list[float] | None, batch_size: Any, given: dict[str, Any], state: Any) -> Loader:
+def _unpickled(
+    views: list[View], shares: list[float] | None, batch_size: Any, given: dict[str, Any], state: Any
+) -> Loader:
     made = Loader._of(views, shares, batch_size, given)
     made.load_state_dict(state[0])
     made._convert = state[1]
@@ -603,7 +629,9 @@ class LoaderIterator(Iterator[Batch]):
     def _show(self) -> None:
         stats, all_ = self._loader.stats(), max(len(self._loader), 1)
         left = seconds_left(self._handed, all_, self._line.seconds)
-        self._line.show(f"epoch {self._epoch}: {self._handed:,}/{all_:,} batches, {stats['samples_per_second']:,.0f} samples/s, {left}; {stats['verdict']}")
+        self._line.show(
+            f"epoch {self._epoch}: {self._handed:,}/{all_:,} batches, {stats['samples_per_second']:,.0f} samples/s, {left}; {stats['verdict']}"
+        )
 
     # The protocol of torch's stateful data loaders.
 
@@ -652,7 +680,9 @@ class Mix:
         return Loader._of(self._views, self._shares, batch_size, {**DEFAULTS, **_known(options)})
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{share:g} of {len(view):,} rows" for view, share in zip(self._views, self._shares, strict=True))
+        parts = ", ".join(
+            f"{share:g} of {len(view):,} rows" for view, share in zip(self._views, self._shares, strict=True)
+        )
         return f"<lacus.Mix {parts}>"
 
 
@@ -792,7 +822,9 @@ def _seeded(function: Any) -> Callable[..., Any]:
     return lambda sample, seed, epoch, id: function(sample, rng=np.random.default_rng([seed, epoch, id]))
 
 
-def _weights(views: list[View], weights: Any, balance: str | None, replace: bool) -> tuple[npt.NDArray[np.float64] | None, bool]:
+def _weights(
+    views: list[View], weights: Any, balance: str | None, replace: bool
+) -> tuple[npt.NDArray[np.float64] | None, bool]:
     """A weight for each row, and whether rows may come more than once."""
     if weights is None and balance is None:
         return None, bool(replace)
@@ -801,7 +833,10 @@ def _weights(views: list[View], weights: Any, balance: str | None, replace: bool
     view = views[0]
     if balance is not None:
         labels = view[balance]
-        keys = [None if label is None else str(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+        keys = [
+            None if label is None else str(label)
+            for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)
+        ]
         counts = collections.Counter(keys)
         counts.pop(None, None)
         return np.array([0.0 if key is None else 1.0 / counts[key] for key in keys], np.float64), bool(replace)
@@ -824,7 +859,9 @@ def _fill(name: str, missing: Any, kinds: tuple[type, ...]) -> Any:
     if isinstance(missing, bool):
         missing = int(missing)
     if not isinstance(missing, (int, float, str)):
-        raise InvalidError(f'missing: column {name!r}: "keep", "skip", a number or a text is expected, found {missing!r}')
+        raise InvalidError(
+            f'missing: column {name!r}: "keep", "skip", a number or a text is expected, found {missing!r}'
+        )
     if not isinstance(missing, kinds):
         return None
     return float(missing) if kinds != (str,) else missing
