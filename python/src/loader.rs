@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lacus::loader::order::{Draws, Ranks, Tail};
 use lacus::loader::{
-    Batches, Collate, ColumnBatch, ColumnPlan, Loader as Loading, LoadedBatch, LoaderSpec, LoaderState, Missing,
-    OnError, SampleTransform as Transforming, Settings, ShuffleWish,
+    Batches, Collate, ColumnBatch, ColumnPlan, LoadedBatch, Loader as Loading, LoaderSpec, LoaderState,
+    Missing, OnError, SampleTransform as Transforming, Settings, ShuffleWish,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -181,7 +181,9 @@ impl Loader {
         end: u64,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>)> {
         let end = end.min(self.loader.samples());
-        let placed = py.detach(|| self.loader.order().epoch(seed, epoch).map(|mut order| order.range(start.min(end)..end)));
+        let placed = py.detach(|| {
+            self.loader.order().epoch(seed, epoch).map(|mut order| order.range(start.min(end)..end))
+        });
         let placed = placed.map_err(|error| raise_error(py, &error.into()))?;
         Ok((
             PyArray1::from_iter(py, placed.iter().map(|placed| placed.source)),
@@ -231,7 +233,14 @@ impl Loader {
     }
 
     /// Every `stride`-th of the batches of an epoch, from a place on.
-    fn batches(&self, py: Python<'_>, seed: u64, epoch: u64, consumed: u64, stride: u64) -> PyResult<LoaderBatches> {
+    fn batches(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        epoch: u64,
+        consumed: u64,
+        stride: u64,
+    ) -> PyResult<LoaderBatches> {
         let batches = self.loader.strided_batches(seed, epoch, consumed, stride);
         let batches = batches.map_err(|error| raise_error(py, &error.into()))?;
         Ok(LoaderBatches { batches: Mutex::new(Some(batches)) })
@@ -261,7 +270,9 @@ impl LoaderBatches {
 
     fn alone(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Batches>>> {
         // Waiting would hold the GIL that the other thread needs.
-        self.batches.try_lock().map_err(|_| invalid(py, "the batches of a loader are read by one thread at a time"))
+        self.batches
+            .try_lock()
+            .map_err(|_| invalid(py, "the batches of a loader are read by one thread at a time"))
     }
 }
 
@@ -322,7 +333,9 @@ fn collated(py: Python<'_>, column: ColumnBatch) -> PyResult<Bound<'_, PyAny>> {
     };
     match column {
         ColumnBatch::Stacked(tensor) => into_array(py, tensor),
-        ColumnBatch::Padded { values, mask } => pair("padded", into_array(py, values)?, into_array(py, mask)?),
+        ColumnBatch::Padded { values, mask } => {
+            pair("padded", into_array(py, values)?, into_array(py, mask)?)
+        }
         ColumnBatch::Nested { values, offsets } => {
             pair("nested", into_array(py, values)?, PyArray1::from_vec(py, offsets).into_any())
         }

@@ -61,8 +61,10 @@ type Failed = (ErrorKind, String);
 impl Decoding<'_> {
     /// The batches, each of which may fail alone.
     pub(crate) fn batches(&self, batches: &[BatchRows]) -> Vec<Result<LoadedBatch, LoaderError>> {
-        let mut parts: Vec<Result<Vec<Part>, LoaderError>> =
-            batches.iter().map(|batch| (0..self.job.columns.len()).map(|c| self.part(batch, c)).collect()).collect();
+        let mut parts: Vec<Result<Vec<Part>, LoaderError>> = batches
+            .iter()
+            .map(|batch| (0..self.job.columns.len()).map(|c| self.part(batch, c)).collect())
+            .collect();
         self.fill_all(batches, &mut parts);
         let assemble = |(batch, parts): (&BatchRows, Result<Vec<Part>, LoaderError>)| {
             assembled(self.job, self.cut, batch, parts?)
@@ -205,7 +207,14 @@ impl Decoding<'_> {
     }
 
     /// Shares out the memory of a column of a batch; fills what no sample is decoded into.
-    fn tasks<'m>(&self, b: usize, c: usize, batch: &BatchRows, part: &'m mut Part, tasks: &mut Vec<Task<'m>>) {
+    fn tasks<'m>(
+        &self,
+        b: usize,
+        c: usize,
+        batch: &BatchRows,
+        part: &'m mut Part,
+        tasks: &mut Vec<Task<'m>>,
+    ) {
         let plan = &self.job.columns[c];
         let Part { layout, buffer, offsets, shapes, values: _, failures, .. } = part;
         let is_bad = |row: usize| failures.iter().any(|(bad, ..)| *bad == row);
@@ -235,7 +244,13 @@ impl Decoding<'_> {
                         }
                     } else {
                         let cost = cost(row, item as u64);
-                        tasks.push(Task { batch: b, column: c, row, cost, out: Some(Slot { out, padded: None }) });
+                        tasks.push(Task {
+                            batch: b,
+                            column: c,
+                            row,
+                            cost,
+                            out: Some(Slot { out, padded: None }),
+                        });
                     }
                 }
             }
@@ -252,7 +267,13 @@ impl Decoding<'_> {
                             fill(out, &pad);
                             let cost = cost(row, 2 * item as u64);
                             let padded = (own != shape).then(|| (own.clone(), shape.clone()));
-                            tasks.push(Task { batch: b, column: c, row, cost, out: Some(Slot { out, padded }) });
+                            tasks.push(Task {
+                                batch: b,
+                                column: c,
+                                row,
+                                cost,
+                                out: Some(Slot { out, padded }),
+                            });
                         }
                         None if is_bad(row) || plan.missing == Missing::Keep => fill(out, &pad),
                         None => fill(out, &blank),
@@ -268,7 +289,13 @@ impl Decoding<'_> {
                     rest = after;
                     if !is_bad(row) && fetched(row).is_some_and(|f| !f.is_missing(batch.at[row] as usize)) {
                         let cost = cost(row, length * item);
-                        tasks.push(Task { batch: b, column: c, row, cost, out: Some(Slot { out, padded: None }) });
+                        tasks.push(Task {
+                            batch: b,
+                            column: c,
+                            row,
+                            cost,
+                            out: Some(Slot { out, padded: None }),
+                        });
                     }
                 }
             }
@@ -302,7 +329,8 @@ impl Decoding<'_> {
             (Some(transform), out) => {
                 let key = self.key(row);
                 let Some(output) = &self.job.outputs[task.column] else { return Ok(None) };
-                let apply = |out: &mut [u8]| with_input(fetched, at, |input| transform.apply(input, key, out));
+                let apply =
+                    |out: &mut [u8]| with_input(fetched, at, |input| transform.apply(input, key, out));
                 if let Some(slot) = out {
                     return slot.write(|| Ok(output.dtype), apply);
                 }

@@ -13,11 +13,17 @@ use crate::settings::{Collate, ColumnPlan, Missing};
 pub(crate) enum Fact<'a> {
     Missing,
     /// A tensor.
-    Tensor { dtype: DType, shape: Cow<'a, [u64]> },
+    Tensor {
+        dtype: DType,
+        shape: Cow<'a, [u64]>,
+    },
     /// Something else, or a tensor of which only decoding tells more.
     Other,
     /// It cannot be decoded.
-    Failed { kind: ErrorKind, why: String },
+    Failed {
+        kind: ErrorKind,
+        why: String,
+    },
 }
 
 /// Where samples go.
@@ -61,7 +67,8 @@ pub(crate) fn layout(
             Fact::Other => match says {
                 None => return Ok(Layout::List),
                 Some(says) => {
-                    let why = format!("its samples are not tensors, which collate={says:?} needs; use \"list\"");
+                    let why =
+                        format!("its samples are not tensors, which collate={says:?} needs; use \"list\"");
                     return Err(collated(why));
                 }
             },
@@ -82,12 +89,16 @@ pub(crate) fn layout(
         // Nothing is known of any sample: what the column declares, or nothing at all.
         return match (fixed, plan.collate) {
             (Some((dtype, shape)), Collate::Auto | Collate::Stack) => Ok(Layout::Stack { dtype, shape }),
-            (Some((dtype, shape)), Collate::Pad) => Ok(Layout::Pad { dtype, mask_rank: shape.len().min(1), shape }),
+            (Some((dtype, shape)), Collate::Pad) => {
+                Ok(Layout::Pad { dtype, mask_rank: shape.len().min(1), shape })
+            }
             _ => Ok(Layout::List),
         };
     };
     let name = |i: usize| format!("row {} of the view (id {})", rows[i].place, rows[i].id);
-    let told = |i: usize, dtype: DType, shape: &[u64]| format!("{} has {dtype} of shape {}", name(i), shape_text(shape));
+    let told = |i: usize, dtype: DType, shape: &[u64]| {
+        format!("{} has {dtype} of shape {}", name(i), shape_text(shape))
+    };
     let other = |i: usize, d: DType, s: &[u64], says: &str, help: &str| {
         collated(format!("{}, but {}: they cannot be {says}; {help}", told(at, dtype, shape), told(i, d, s)))
     };
@@ -96,7 +107,9 @@ pub(crate) fn layout(
             match tensors.iter().find(|(_, d, s)| (*d, *s) != (dtype, shape)) {
                 None => Ok(Layout::Stack { dtype, shape: shape.to_vec() }),
                 Some(_) if plan.collate == Collate::Auto => Ok(Layout::List),
-                Some((i, d, s)) => Err(other(*i, *d, s, "stacked", "use collate=\"pad\", \"nested\" or \"list\"")),
+                Some((i, d, s)) => {
+                    Err(other(*i, *d, s, "stacked", "use collate=\"pad\", \"nested\" or \"list\""))
+                }
             }
         }
         Collate::Pad => {
@@ -107,7 +120,8 @@ pub(crate) fn layout(
                 }
                 largest.iter_mut().zip(*s).for_each(|(large, size)| *large = (*large).max(*size));
             }
-            let free = declared.filter(|d| d.len() == shape.len()).and_then(|d| d.iter().rposition(Option::is_none));
+            let free =
+                declared.filter(|d| d.len() == shape.len()).and_then(|d| d.iter().rposition(Option::is_none));
             let mask_rank = match (declared, free) {
                 (Some(declared), None) if declared.len() == shape.len() => shape.len().min(1),
                 (_, Some(free)) => free + 1,
@@ -116,7 +130,9 @@ pub(crate) fn layout(
             Ok(Layout::Pad { dtype, shape: largest, mask_rank })
         }
         Collate::Nested => {
-            let wrong = tensors.iter().find(|(_, d, s)| *d != dtype || s.is_empty() || s[1..] != shape[1.min(shape.len())..]);
+            let wrong = tensors
+                .iter()
+                .find(|(_, d, s)| *d != dtype || s.is_empty() || s[1..] != shape[1.min(shape.len())..]);
             if let Some((i, d, s)) = wrong {
                 return Err(other(*i, *d, s, "nested", "all axes but the first must be equal"));
             }
@@ -178,7 +194,9 @@ mod tests {
     #[test]
     fn shapes_decide() {
         let plan = |collate| ColumnPlan { collate, ..ColumnPlan::new("x") };
-        let check = |collate, facts: &[Fact<'_>]| layout(&plan(collate), &rows(facts.len() as u64), facts, None, None);
+        let check = |collate, facts: &[Fact<'_>]| {
+            layout(&plan(collate), &rows(facts.len() as u64), facts, None, None)
+        };
         let stack = |shape: &[u64]| Layout::Stack { dtype: DType::F32, shape: shape.to_vec() };
         assert_eq!(check(Collate::Auto, &[tensor(&[2]), tensor(&[2])]).unwrap(), stack(&[2]));
         assert_eq!(check(Collate::Auto, &[tensor(&[2]), tensor(&[3])]).unwrap(), Layout::List);

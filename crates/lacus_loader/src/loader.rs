@@ -164,9 +164,23 @@ impl Loader {
 
     /// Every `stride`-th batch of an epoch, from a place on: for one of several workers of a rank, each of which begins one batch
     /// behind the one before.
-    pub fn strided_batches(&self, seed: u64, epoch: u64, consumed: u64, stride: u64) -> Result<Batches, LoaderError> {
+    pub fn strided_batches(
+        &self,
+        seed: u64,
+        epoch: u64,
+        consumed: u64,
+        stride: u64,
+    ) -> Result<Batches, LoaderError> {
         let cut = self.cut(consumed)?.strided(stride);
-        Ok(Batches { job: Arc::clone(&self.job), meter: Arc::clone(&self.meter), cut, seed, epoch, next: 0, pipeline: None })
+        Ok(Batches {
+            job: Arc::clone(&self.job),
+            meter: Arc::clone(&self.meter),
+            cut,
+            seed,
+            epoch,
+            next: 0,
+            pipeline: None,
+        })
     }
 }
 
@@ -175,7 +189,8 @@ async fn lengths_of(view: &View, name: &str) -> Result<Arc<[u32]>, LoaderError> 
     let ids: Vec<u64> = view.rows().iter().collect();
     let facts = view.facts(name, &ids).await?;
     let length = |fact: Option<SampleFacts>| {
-        fact.and_then(|fact| fact.shape.first().copied()).map_or(0, |size| u32::try_from(size).unwrap_or(u32::MAX))
+        fact.and_then(|fact| fact.shape.first().copied())
+            .map_or(0, |size| u32::try_from(size).unwrap_or(u32::MAX))
     };
     Ok(facts.into_iter().map(length).collect())
 }
@@ -187,7 +202,8 @@ fn output_of(
     let mut found = None;
     for view in sources {
         if let Some(text) = view.computed().get(&plan.name) {
-            let why = format!("column {:?} is computed ({text}) and cannot be read from the store", plan.name);
+            let why =
+                format!("column {:?} is computed ({text}) and cannot be read from the store", plan.name);
             return Err(LoaderError::refused(why));
         }
         if !view.columns().contains(&plan.name) {
@@ -225,7 +241,10 @@ pub struct Batches {
 
 impl std::fmt::Debug for Batches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batches").field("epoch", &self.epoch).field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Batches")
+            .field("epoch", &self.epoch)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 

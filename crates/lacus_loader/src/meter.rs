@@ -232,9 +232,8 @@ mod tests {
 
     #[test]
     fn the_busiest_stage_is_named() {
-        let stats = |fetch, decode, wait| {
-            verdict(&Stats { batches: 1, fetch, decode, wait, ..Meter::new().stats() })
-        };
+        let stats =
+            |fetch, decode, wait| verdict(&Stats { batches: 1, fetch, decode, wait, ..Meter::new().stats() });
         assert_eq!(stats(0.29, 0.95, 0.8), "decoding is the limit; fetching idles 71 %");
         assert_eq!(stats(0.9, 0.3, 0.8), "fetching is the limit; decoding idles 70 %");
         assert!(stats(0.2, 0.3, 0.02).starts_with("the consumer is the limit"));

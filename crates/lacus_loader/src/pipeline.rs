@@ -99,7 +99,12 @@ struct Coming {
 
 impl Pipeline {
     /// Starts the tasks on the runtime of the caller.
-    pub(crate) fn start(job: &SharedJob, cut: &Cut, place: Place, meter: &Arc<Meter>) -> Result<Pipeline, LoaderError> {
+    pub(crate) fn start(
+        job: &SharedJob,
+        cut: &Cut,
+        place: Place,
+        meter: &Arc<Meter>,
+    ) -> Result<Pipeline, LoaderError> {
         let prefetch = job.settings.prefetch_bytes;
         let (stored, decoded) = (Budget::new(prefetch / 2), Budget::new(prefetch - prefetch / 2));
         let order = job.order.epoch(place.seed, place.epoch)?;
@@ -199,7 +204,8 @@ impl Decoder {
                 Err(ended) => {
                     if ended.is_panic() {
                         let why = "a fault while samples were fetched".to_owned();
-                        let _ = self.made.send(Made { batch: Err(LoaderError::Broken { why }), _permit: None });
+                        let _ =
+                            self.made.send(Made { batch: Err(LoaderError::Broken { why }), _permit: None });
                     }
                     return;
                 }

@@ -64,7 +64,10 @@ impl LoaderState {
             return refused(format!("{} samples are consumed of {samples}", self.consumed));
         }
         if self.shuffle.len() != views {
-            return refused(format!("it tells how to shuffle {} views, of which there are {views}", self.shuffle.len()));
+            return refused(format!(
+                "it tells how to shuffle {} views, of which there are {views}",
+                self.shuffle.len()
+            ));
         }
         if self.buckets.is_some() != order.buckets().is_some() {
             return refused("it and this loader disagree on bucket_by=".to_owned());

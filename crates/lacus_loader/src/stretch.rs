@@ -226,7 +226,8 @@ impl Patience {
     fn new(job: &Job) -> Patience {
         // A little less than the consumer has, who would hear of the waiting and not of its cause.
         let limit = job.settings.timeout.mul_f64(0.9);
-        let world = job.sources.first().map_or_else(World::real, |view| view.source().table().world().clone());
+        let world =
+            job.sources.first().map_or_else(World::real, |view| view.source().table().world().clone());
         Patience { began: Instant::now(), limit, world, attempts: 0 }
     }
 

@@ -54,7 +54,9 @@ async fn measured(view: &View, args: &LoaderBenchArgs, shuffle: ShuffleArg) -> R
     };
     let (name, wish) = match shuffle {
         ShuffleArg::None => ("in order".to_owned(), ShuffleWish::None),
-        ShuffleArg::Blocks => (format!("blocks of {}", size(args.block)), ShuffleWish::Blocks { bytes: args.block }),
+        ShuffleArg::Blocks => {
+            (format!("blocks of {}", size(args.block)), ShuffleWish::Blocks { bytes: args.block })
+        }
         ShuffleArg::Full => ("fully shuffled".to_owned(), ShuffleWish::Full),
     };
     let settings = Settings {
@@ -104,10 +106,17 @@ fn advice(args: &LoaderBenchArgs, all: &[Measured]) -> Vec<String> {
     }
     if first.quality < 0.95 && args.shuffle != ShuffleArg::None {
         let rows = number(first.samples);
-        said.push(format!("{rows} rows are shuffled with a quality of {:.2} of a full shuffle; larger blocks mix better", first.quality));
+        said.push(format!(
+            "{rows} rows are shuffled with a quality of {:.2} of a full shuffle; larger blocks mix better",
+            first.quality
+        ));
     }
     if first.stats.failures > 0 {
-        said.push(format!("{} samples could not be loaded; the last: {}", number(first.stats.failures), first.stats.failed.last().map_or("", String::as_str)));
+        said.push(format!(
+            "{} samples could not be loaded; the last: {}",
+            number(first.stats.failures),
+            first.stats.failed.last().map_or("", String::as_str)
+        ));
     }
     said
 }
@@ -128,7 +137,9 @@ fn told(all: &[Measured], advice: &[String]) -> Json {
 fn shown(all: &[Measured], advice: &[String]) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut rows = vec![
-        ["", "samples/s", "read/s", "decoded/s", "reading", "decoding", "shuffle quality"].map(str::to_owned).to_vec(),
+        ["", "samples/s", "read/s", "decoded/s", "reading", "decoding", "shuffle quality"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     for m in all {
         let s = &m.stats;

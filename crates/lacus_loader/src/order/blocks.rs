@@ -89,7 +89,9 @@ mod tests {
 
     #[test]
     fn every_row_comes_once_from_anywhere() {
-        for (count, run, block) in [(1, 1, 1), (14, 4, 8), (1000, 7, 50), (1000, 1, 1), (97, 100, 1000), (50, 3, 1)] {
+        for (count, run, block) in
+            [(1, 1, 1), (14, 4, 8), (1000, 7, 50), (1000, 1, 1), (97, 100, 1000), (50, 3, 1)]
+        {
             let mut blocks = Blocks::new(count, run, block, 9);
             let order: Vec<u64> = (0..count).map(|position| blocks.at(position)).collect();
             let mut sorted = order.clone();

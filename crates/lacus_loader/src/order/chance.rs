@@ -67,7 +67,11 @@ impl Permutation {
     pub(crate) fn new(count: u64, seed: u64) -> Permutation {
         let bits = 64 - count.saturating_sub(1).leading_zeros();
         let mut chance = Chance::new(seed);
-        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| chance.next()) }
+        Permutation {
+            count,
+            half_bits: bits.div_ceil(2).max(1),
+            keys: std::array::from_fn(|_| chance.next()),
+        }
     }
 
     fn mask(&self) -> u64 {

@@ -198,7 +198,9 @@ impl OrderSpec {
     pub fn epoch(&self, seed: u64, epoch: u64) -> Result<EpochOrder, LoaderError> {
         let own = mixed(&[seed, epoch]);
         let kind = match &self.draws {
-            Draws::All => Kind::Rows(self.rows.iter().zip(&self.shuffles).map(|(rows, s)| Rows::new(*rows, *s, own)).collect()),
+            Draws::All => Kind::Rows(
+                self.rows.iter().zip(&self.shuffles).map(|(rows, s)| Rows::new(*rows, *s, own)).collect(),
+            ),
             Draws::Weighted { weights, count, replace } => match (&self.alias, replace) {
                 (Some(alias), true) => Kind::Alias(Arc::clone(alias), own),
                 _ => Kind::List(without_replacement(weights, *count, own)?),
@@ -218,9 +220,18 @@ impl OrderSpec {
     /// How well epochs are shuffled, from 0 to 1 for a full shuffle, by the first positions of one.
     pub fn quality(&self, seed: u64) -> Result<f64, LoaderError> {
         let mut order = self.epoch(seed, 0)?;
-        let bases: Vec<u64> = self.rows.iter().scan(0, |sum, rows| { let base = *sum; *sum += rows; Some(base) }).collect();
+        let bases: Vec<u64> = self
+            .rows
+            .iter()
+            .scan(0, |sum, rows| {
+                let base = *sum;
+                *sum += rows;
+                Some(base)
+            })
+            .collect();
         let places = order.range(0..self.len().min(LOOKED_AT));
-        let looked: Vec<u64> = places.iter().map(|placed| bases[placed.source as usize] + placed.place).collect();
+        let looked: Vec<u64> =
+            places.iter().map(|placed| bases[placed.source as usize] + placed.place).collect();
         Ok(quality(&looked, self.rows.iter().sum()))
     }
 }

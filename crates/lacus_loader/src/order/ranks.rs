@@ -55,10 +55,16 @@ impl Cut {
             return refused("batch_size must be 1 or more".to_owned());
         }
         if ranks.world == 0 || ranks.rank >= ranks.world {
-            return refused(format!("rank {} of world {}: ranks go from 0 to world - 1", ranks.rank, ranks.world));
+            return refused(format!(
+                "rank {} of world {}: ranks go from 0 to world - 1",
+                ranks.rank, ranks.world
+            ));
         }
         if total < ranks.world && total > 0 {
-            return refused(format!("{total} samples for {} ranks: each rank needs at least one", ranks.world));
+            return refused(format!(
+                "{total} samples for {} ranks: each rank needs at least one",
+                ranks.world
+            ));
         }
         if batch_size.checked_mul(ranks.world).is_none() {
             return refused(format!("{batch_size} samples on {} ranks are too many", ranks.world));
@@ -152,7 +158,9 @@ mod tests {
 
     #[test]
     fn ranks_have_as_many_batches_and_every_sample_once() {
-        for (total, from, world) in [(100, 0, 1), (100, 0, 8), (101, 13, 4), (64, 0, 2), (9, 0, 2), (97, 96, 1)] {
+        for (total, from, world) in
+            [(100, 0, 1), (100, 0, 8), (101, 13, 4), (64, 0, 2), (9, 0, 2), (97, 96, 1)]
+        {
             let all = parts(total, from, 4, world, Tail::Split);
             assert!(all.iter().all(|rank| rank.len() == all[0].len()));
             assert!(all.iter().flatten().all(|batch| !batch.is_empty()));
@@ -168,7 +176,10 @@ mod tests {
 
     #[test]
     fn tails_are_split_padded_or_dropped() {
-        assert_eq!(parts(10, 0, 4, 2, Tail::Split), [[vec![0, 1, 2, 3], vec![8]], [vec![4, 5, 6, 7], vec![9]]]);
+        assert_eq!(
+            parts(10, 0, 4, 2, Tail::Split),
+            [[vec![0, 1, 2, 3], vec![8]], [vec![4, 5, 6, 7], vec![9]]]
+        );
         assert_eq!(parts(9, 0, 4, 2, Tail::Split)[0][1], [8]);
         assert_eq!(parts(9, 0, 4, 2, Tail::Split)[1][1], [8], "a rank that would have none repeats one");
         assert_eq!(parts(11, 0, 4, 2, Tail::Pad)[1][1], [10, 0]);

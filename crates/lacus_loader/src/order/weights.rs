@@ -20,7 +20,9 @@ impl Alias {
         let count = weights.len();
         let sum = checked_sum(weights)?;
         if u32::try_from(count).is_err() {
-            return Err(LoaderError::refused(format!("weights for {count} rows; at most 2**32 - 1 can have weights")));
+            return Err(LoaderError::refused(format!(
+                "weights for {count} rows; at most 2**32 - 1 can have weights"
+            )));
         }
         let mut keeps: Vec<f64> = weights.iter().map(|weight| weight / sum * count as f64).collect();
         let mut other: Vec<u32> = (0..count as u32).collect();

@@ -43,10 +43,16 @@ fn ragged_samples_are_put_together_as_told() {
         for collate in [Collate::Auto, Collate::List] {
             let listed = first("list", plan(collate, Missing::Keep), 5).await.unwrap();
             let ColumnBatch::Values(values) = &listed.columns[0].1 else { panic!("{listed:?}") };
-            assert!(values[3].is_none() && matches!(&values[4], Some(Value::Tensor(t)) if longs(t.bytes()) == [4; 4]));
+            assert!(
+                values[3].is_none()
+                    && matches!(&values[4], Some(Value::Tensor(t)) if longs(t.bytes()) == [4; 4])
+            );
         }
         let error = first("stack", plan(Collate::Stack, Missing::Number(0.0)), 5).await.unwrap_err();
-        assert!(error.contains("row 0 of the view") && error.contains("shape (0,)") && error.contains("(1,)"), "{error}");
+        assert!(
+            error.contains("row 0 of the view") && error.contains("shape (0,)") && error.contains("(1,)"),
+            "{error}"
+        );
         let error = first("stack-missing", plan(Collate::Stack, Missing::Keep), 5).await.unwrap_err();
         assert!(error.contains("row 3 of the view") && error.contains("has no sample"), "{error}");
     });

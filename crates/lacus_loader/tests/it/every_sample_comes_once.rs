@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lacus_loader::{
-    Loader, LoaderError, LoaderSpec, OnError, SampleInput, SampleKey, SampleOutput, SampleTransform, Settings,
-    TransformFailure,
+    Loader, LoaderError, LoaderSpec, OnError, SampleInput, SampleKey, SampleOutput, SampleTransform,
+    Settings, TransformFailure,
 };
 use lacus_sample::Column;
 use lacus_tensor::{DType, ErrorKind};
@@ -15,7 +15,8 @@ use crate::made::{block_on, epoch, numbers, settings, spec, view};
 #[test]
 fn a_runtime_that_ends_takes_nothing_along() {
     // As around a fork: the tasks are gone, and the batches go on with the next runtime.
-    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let first = runtime();
     let view = first.block_on(view("runtimes", 60, 2));
     let loader = first.block_on(Loader::new(spec(&view, &["number"]))).unwrap();
@@ -78,8 +79,11 @@ fn transforms_write_into_the_batch_and_failures_are_dealt_with_as_told() {
         while let Some(batch) = batches.next().await.unwrap() {
             let lacus_loader::ColumnBatch::Stacked(vectors) = &batch.columns[1].1 else { panic!() };
             assert_eq!((vectors.dtype(), vectors.shape().dims()), (DType::F64, &[5, 3][..]));
-            let firsts: Vec<f64> =
-                vectors.bytes().chunks_exact(24).map(|b| f64::from_le_bytes(b[..8].try_into().unwrap())).collect();
+            let firsts: Vec<f64> = vectors
+                .bytes()
+                .chunks_exact(24)
+                .map(|b| f64::from_le_bytes(b[..8].try_into().unwrap()))
+                .collect();
             let expected: Vec<f64> = numbers(&batch).iter().map(|n| 2.0 * *n as f64).collect();
             assert_eq!(firsts, expected);
         }
@@ -109,7 +113,10 @@ fn transforms_write_into_the_batch_and_failures_are_dealt_with_as_told() {
                 Ok(Some(_)) => good += 1,
                 Ok(None) => break,
                 Err(error) => {
-                    assert!(matches!(&error, LoaderError::Sample { column, .. } if column == "vector"), "{error}");
+                    assert!(
+                        matches!(&error, LoaderError::Sample { column, .. } if column == "vector"),
+                        "{error}"
+                    );
                     assert_eq!(error.kind(), ErrorKind::Corrupt);
                     errors += 1;
                 }
@@ -127,7 +134,9 @@ fn a_dropped_iterator_leaves_nothing_behind() {
         let memory = lacus_io::Memory::process();
         for _ in 0..20 {
             let small = Settings { prefetch_bytes: 64 << 10, ..settings(4, 0, 1) };
-            let loader = Loader::new(LoaderSpec { settings: small, ..spec(&view, &["number", "vector"]) }).await.unwrap();
+            let loader = Loader::new(LoaderSpec { settings: small, ..spec(&view, &["number", "vector"]) })
+                .await
+                .unwrap();
             let mut batches = loader.batches(1, 0, 0).unwrap();
             batches.next().await.unwrap();
             drop(batches);

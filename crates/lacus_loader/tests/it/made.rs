@@ -21,6 +21,11 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
     let store = Store::open(&format!("memory://{name}"), &Default::default()).unwrap();
     let world = World::real().with_pool(Pool::new(threads));
+    filled(store, world, rows).await
+}
+
+/// The same in a store.
+pub(crate) async fn filled(store: Store, world: World, rows: u64) -> View {
     let mut dataset = Dataset::new(Table::create(store, world).await.unwrap());
     let options = WriteOptions::default();
     let spec = |htype: &str, dtype: &str, shape: Option<Vec<Option<u64>>>| ColumnSpec {
@@ -49,7 +54,10 @@ pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
             })
             .collect();
         let columns = vec![
-            ("number".to_owned(), part.iter().map(|row| Sample::Json((*row).into())).collect::<Vec<_>>().into()),
+            (
+                "number".to_owned(),
+                part.iter().map(|row| Sample::Json((*row).into())).collect::<Vec<_>>().into(),
+            ),
             (
                 "vector".to_owned(),
                 tensors.iter().map(|(vector, _)| Sample::Tensor(vector.as_ref())).collect::<Vec<_>>().into(),
@@ -58,7 +66,9 @@ pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
                 "ragged".to_owned(),
                 tensors
                     .iter()
-                    .map(|(_, ragged)| ragged.as_ref().map_or(Sample::Missing, |r| Sample::Tensor(r.as_ref())))
+                    .map(|(_, ragged)| {
+                        ragged.as_ref().map_or(Sample::Missing, |r| Sample::Tensor(r.as_ref()))
+                    })
                     .collect::<Vec<_>>()
                     .into(),
             ),
@@ -110,9 +120,11 @@ pub(crate) async fn epoch(loader: &Loader, seed: u64, epoch: u64) -> Vec<Vec<u64
 pub(crate) fn numbers(batch: &LoadedBatch) -> Vec<u64> {
     let ColumnBatch::Stacked(tensor) = &batch.columns[0].1 else { panic!("{:?}", batch.columns[0]) };
     let numbers: Vec<u64> = match tensor.dtype() {
-        DType::U32 => {
-            tensor.bytes().chunks_exact(4).map(|b| u64::from(u32::from_le_bytes(b.try_into().unwrap()))).collect()
-        }
+        DType::U32 => tensor
+            .bytes()
+            .chunks_exact(4)
+            .map(|b| u64::from(u32::from_le_bytes(b.try_into().unwrap())))
+            .collect(),
         other => panic!("{other}"),
     };
     let places: Vec<u64> = batch.rows.iter().map(|row| row.place).collect();

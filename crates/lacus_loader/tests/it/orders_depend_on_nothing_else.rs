@@ -6,7 +6,13 @@ use lacus_loader::{Loader, LoaderSpec, Settings, ShuffleWish};
 use crate::made::{block_on, epoch, settings, spec, view};
 
 /// Global batches as all ranks together see them.
-async fn together(world: u64, batch_size: u64, threads: usize, prefetch: u64, wish: ShuffleWish) -> Vec<Vec<u64>> {
+async fn together(
+    world: u64,
+    batch_size: u64,
+    threads: usize,
+    prefetch: u64,
+    wish: ShuffleWish,
+) -> Vec<Vec<u64>> {
     let view = view(&format!("together-{world}-{threads}-{prefetch}"), 203, threads).await;
     let mut ranks = Vec::new();
     for rank in 0..world {
@@ -67,7 +73,8 @@ fn blocks_shuffle_nearly_as_well_as_everything_at_once() {
         .epoch(3, 0)
         .unwrap();
     let places: Vec<u64> = order.range(0..50_000).iter().map(|placed| placed.place).collect();
-    let mut full = OrderSpec::new(vec![50_000], vec![Shuffle::Full], Draws::All).unwrap().epoch(3, 0).unwrap();
+    let mut full =
+        OrderSpec::new(vec![50_000], vec![Shuffle::Full], Draws::All).unwrap().epoch(3, 0).unwrap();
     let best: Vec<u64> = full.range(0..50_000).iter().map(|placed| placed.place).collect();
     assert!(entropy(&places) >= 0.95 * entropy(&best), "{} {}", entropy(&places), entropy(&best));
 }
