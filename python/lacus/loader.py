@@ -12,6 +12,7 @@ import operator
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -187,7 +188,8 @@ class Loader:
         self._consumed = 0
         #: Whether the next loop goes on from here, and does not begin an epoch.
         self._is_set = True
-        self._current: LoaderIterator | None = None
+        #: The loop that says where the loader is. Whoever leaves a loop drops it, with all that was made ahead.
+        self._current: weakref.ref[LoaderIterator] | None = None
         self._threads = _python_threads(threads)
         self._progress = progress
         self._python_nanos = 0
@@ -339,14 +341,13 @@ class Loader:
         if not self._is_set:
             self._epoch, self._consumed = self._epoch + (self._consumed > 0), 0
         self._is_set = False
-        if self._current is not None:
-            self._current.close()
-        self._current = LoaderIterator(self, skipped, stride)
-        return self._current
+        made = LoaderIterator(self, skipped, stride)
+        self._current = weakref.ref(made)
+        return made
 
     def _moved(self, iterator: LoaderIterator, consumed: int) -> None:
         """A batch was handed over."""
-        if iterator is not self._current:
+        if self._current is None or iterator is not self._current():
             return
         self._consumed = consumed
         if consumed >= self.samples:
@@ -559,6 +560,7 @@ class LoaderIterator(Iterator[Batch]):
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._ahead: collections.deque[concurrent.futures.Future[Batch]] = collections.deque()
         self._is_closed = False
+        self._is_over = False
         self._line = ProgressLine(bool(loader._progress) if loader._progress is not None else False)
         self._handed = 0
         if not loader._native.stats()["batches"]:
@@ -580,10 +582,15 @@ class LoaderIterator(Iterator[Batch]):
         try:
             batch, consumed = self._python() if self._works else self._plain()
         except StopIteration:
+            if not self._is_over:
+                # Nothing was left of the epoch, or its last batch failed.
+                self._is_over = True
+                self._loader._moved(self, self._loader.samples)
             self.close()
             raise
         self._consumed = consumed
         self._handed += 1
+        self._is_over = consumed >= self._loader.samples
         self._loader._moved(self, consumed)
         if self._line.is_due():
             self._show()
