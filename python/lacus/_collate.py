@@ -86,7 +86,7 @@ def _padded(name: str, found: list[npt.NDArray[Any]], rows: Sequence[int], pad_v
     values = np.full((len(found), *shape), pad_value, first.dtype)
     mask = np.zeros((len(found), *shape), bool)
     for at, array in enumerate(found):
-        part = (at, *(slice(size) for size in array.shape))
+        part: tuple[Any, ...] = (at, *(slice(size) for size in array.shape))
         values[part] = array
         mask[part] = True
     return {name: values, f"{name}_mask": mask}

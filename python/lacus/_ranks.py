@@ -29,7 +29,9 @@ def found_ranks(rank: Any, world: Any) -> tuple[int, int]:
     try:
         return int(told[0]), int(told[1])
     except ValueError as error:
-        raise InvalidError(f"loader: the environment has RANK={told[0]!r} and WORLD_SIZE={told[1]!r}, which are no numbers") from error
+        raise InvalidError(
+            f"loader: the environment has RANK={told[0]!r} and WORLD_SIZE={told[1]!r}, which are no numbers"
+        ) from error
 
 
 def worker() -> tuple[int, int] | None:

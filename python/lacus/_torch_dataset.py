@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import IterableDataset
+import torch.utils.data
 
 from ._ranks import worker
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LoaderDataset"]
 
+#: Typed so that checks say the same with and without torch.
+_Base: Any = torch.utils.data.IterableDataset
 
-class LoaderDataset(IterableDataset):  # type: ignore[misc]
+
+class LoaderDataset(_Base):  # type: ignore[misc]
     """Whole batches, for ``DataLoader(dataset, batch_size=None)``. The order is the loader's own, with any number of workers."""
 
     def __init__(self, loader: Loader) -> None:

@@ -12,6 +12,7 @@ import operator
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -102,6 +103,10 @@ class Loader:
     """
 
     _native: NativeLoader
+    _views: list[View]
+    _shares: list[float] | None
+    _batch_size: Any
+    _given: dict[str, Any]
     _convert: Callable[[dict[str, Any]], dict[str, Any]] | None
 
     def __init__(self) -> None:
@@ -165,7 +170,10 @@ class Loader:
         self._by_hand = {
             name: collates[name]
             for name in names
-            if self._row_fn is not None or self._collate_fn is not None or name in self._sample_fns or callable(collates[name])
+            if self._row_fn is not None
+            or self._collate_fn is not None
+            or name in self._sample_fns
+            or callable(collates[name])
         }
         self._pads = {name: float(pads[name]) for name in names}
         if on_error not in ("raise", "skip", "zeros"):
@@ -180,15 +188,20 @@ class Loader:
         self._consumed = 0
         #: Whether the next loop goes on from here, and does not begin an epoch.
         self._is_set = True
-        self._current: LoaderIterator | None = None
+        #: The loop that says where the loader is. Whoever leaves a loop drops it, with all that was made ahead.
+        self._current: weakref.ref[LoaderIterator] | None = None
         self._threads = _python_threads(threads)
         self._progress = progress
         self._python_nanos = 0
         drawn, is_replaced = _weights(views, weights, balance, replace)
         required = [name for name in stored if missings[name] == "skip"]
         for name in self._computed:
-            if missings[name] != "keep" or callable(collates[name]) is False and collates[name] not in ("auto", "list", "stack"):
-                raise InvalidError(f'column {name!r} is computed: missing= and collate="pad" or "nested" are for stored columns')
+            if missings[name] != "keep" or (
+                callable(collates[name]) is False and collates[name] not in ("auto", "list", "stack")
+            ):
+                raise InvalidError(
+                    f'column {name!r} is computed: missing= and collate="pad" or "nested" are for stored columns'
+                )
         self._native = NativeLoader.make(
             [view._native for view in views],
             [
@@ -328,14 +341,13 @@ class Loader:
         if not self._is_set:
             self._epoch, self._consumed = self._epoch + (self._consumed > 0), 0
         self._is_set = False
-        if self._current is not None:
-            self._current.close()
-        self._current = LoaderIterator(self, skipped, stride)
-        return self._current
+        made = LoaderIterator(self, skipped, stride)
+        self._current = weakref.ref(made)
+        return made
 
     def _moved(self, iterator: LoaderIterator, consumed: int) -> None:
         """A batch was handed over."""
-        if iterator is not self._current:
+        if self._current is None or iterator is not self._current():
             return
         self._consumed = consumed
         if consumed >= self.samples:
@@ -401,7 +413,12 @@ class Loader:
         return made
 
     def _work(
-        self, batch: Batch, places: npt.NDArray[Any], ids: npt.NDArray[Any], epoch: int, failed: list[tuple[str, int, str]]
+        self,
+        batch: Batch,
+        places: npt.NDArray[Any],
+        ids: npt.NDArray[Any],
+        epoch: int,
+        failed: list[tuple[str, int, str]],
     ) -> npt.NDArray[np.bool_]:
         """Runs functions of Python on samples and puts them together; says which rows are left."""
         rows: list[dict[str, Any] | None] = []
@@ -411,7 +428,9 @@ class Loader:
         if self._on_error == "zeros" and not kept.all():
             like = next((row for row in rows if row is not None), None)
             if like is None:
-                raise InvalidError(f"every sample of a batch failed, so nothing says what zeros should look like; the first: {failed[0][2]}")
+                raise InvalidError(
+                    f"every sample of a batch failed, so nothing says what zeros should look like; the first: {failed[0][2]}"
+                )
             blank = {name: np.zeros_like(value) if _is_array(value) else None for name, value in like.items()}
             rows = [blank if row is None else row for row in rows]
             kept[:] = True
@@ -422,11 +441,17 @@ class Loader:
         numbers = [int(place) for place in places[kept]]
         for row, number in zip(good, numbers, strict=True):
             if list(row) != names:
-                raise InvalidError(f"the transform made the columns {names} of row {numbers[0]} and {list(row)} of row {number} of the view")
+                raise InvalidError(
+                    f"the transform made the columns {names} of row {numbers[0]} and {list(row)} of row {number} of the view"
+                )
         if not kept.all():
             for name, value in list(batch.items()):
                 if name not in self._by_hand and not isinstance(value, Nested):
-                    batch[name] = value[kept] if isinstance(value, np.ndarray) else [v for v, keep in zip(value, kept, strict=True) if keep]
+                    batch[name] = (
+                        value[kept]
+                        if isinstance(value, np.ndarray)
+                        else [v for v, keep in zip(value, kept, strict=True) if keep]
+                    )
         if self._collate_fn is not None:
             made = self._collate_fn(good)
             for name in list(batch):
@@ -513,7 +538,9 @@ class Loader:
         return _unpickled, (self._views, self._shares, self._batch_size, given, state)
 
 
-def _unpickled(views: list[View], shares: list[float] | None, batch_size: Any, given: dict[str, Any], state: Any) -> Loader:
+def _unpickled(
+    views: list[View], shares: list[float] | None, batch_size: Any, given: dict[str, Any], state: Any
+) -> Loader:
     made = Loader._of(views, shares, batch_size, given)
     made.load_state_dict(state[0])
     made._convert = state[1]
@@ -533,6 +560,7 @@ class LoaderIterator(Iterator[Batch]):
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._ahead: collections.deque[concurrent.futures.Future[Batch]] = collections.deque()
         self._is_closed = False
+        self._is_over = False
         self._line = ProgressLine(bool(loader._progress) if loader._progress is not None else False)
         self._handed = 0
         if not loader._native.stats()["batches"]:
@@ -554,10 +582,15 @@ class LoaderIterator(Iterator[Batch]):
         try:
             batch, consumed = self._python() if self._works else self._plain()
         except StopIteration:
+            if not self._is_over:
+                # Nothing was left of the epoch, or its last batch failed.
+                self._is_over = True
+                self._loader._moved(self, self._loader.samples)
             self.close()
             raise
         self._consumed = consumed
         self._handed += 1
+        self._is_over = consumed >= self._loader.samples
         self._loader._moved(self, consumed)
         if self._line.is_due():
             self._show()
@@ -603,7 +636,9 @@ class LoaderIterator(Iterator[Batch]):
     def _show(self) -> None:
         stats, all_ = self._loader.stats(), max(len(self._loader), 1)
         left = seconds_left(self._handed, all_, self._line.seconds)
-        self._line.show(f"epoch {self._epoch}: {self._handed:,}/{all_:,} batches, {stats['samples_per_second']:,.0f} samples/s, {left}; {stats['verdict']}")
+        self._line.show(
+            f"epoch {self._epoch}: {self._handed:,}/{all_:,} batches, {stats['samples_per_second']:,.0f} samples/s, {left}; {stats['verdict']}"
+        )
 
     # The protocol of torch's stateful data loaders.
 
@@ -652,7 +687,9 @@ class Mix:
         return Loader._of(self._views, self._shares, batch_size, {**DEFAULTS, **_known(options)})
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{share:g} of {len(view):,} rows" for view, share in zip(self._views, self._shares, strict=True))
+        parts = ", ".join(
+            f"{share:g} of {len(view):,} rows" for view, share in zip(self._views, self._shares, strict=True)
+        )
         return f"<lacus.Mix {parts}>"
 
 
@@ -792,7 +829,9 @@ def _seeded(function: Any) -> Callable[..., Any]:
     return lambda sample, seed, epoch, id: function(sample, rng=np.random.default_rng([seed, epoch, id]))
 
 
-def _weights(views: list[View], weights: Any, balance: str | None, replace: bool) -> tuple[npt.NDArray[np.float64] | None, bool]:
+def _weights(
+    views: list[View], weights: Any, balance: str | None, replace: bool
+) -> tuple[npt.NDArray[np.float64] | None, bool]:
     """A weight for each row, and whether rows may come more than once."""
     if weights is None and balance is None:
         return None, bool(replace)
@@ -801,7 +840,10 @@ def _weights(views: list[View], weights: Any, balance: str | None, replace: bool
     view = views[0]
     if balance is not None:
         labels = view[balance]
-        keys = [None if label is None else str(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+        keys = [
+            None if label is None else str(label)
+            for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)
+        ]
         counts = collections.Counter(keys)
         counts.pop(None, None)
         return np.array([0.0 if key is None else 1.0 / counts[key] for key in keys], np.float64), bool(replace)
@@ -824,7 +866,9 @@ def _fill(name: str, missing: Any, kinds: tuple[type, ...]) -> Any:
     if isinstance(missing, bool):
         missing = int(missing)
     if not isinstance(missing, (int, float, str)):
-        raise InvalidError(f'missing: column {name!r}: "keep", "skip", a number or a text is expected, found {missing!r}')
+        raise InvalidError(
+            f'missing: column {name!r}: "keep", "skip", a number or a text is expected, found {missing!r}'
+        )
     if not isinstance(missing, kinds):
         return None
     return float(missing) if kinds != (str,) else missing

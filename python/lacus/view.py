@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._guard import guard
+from ._loader_defaults import BLOCK, PREFETCH, TIMEOUT
 from ._native import Dataset as NativeDataset
 from ._native import View as NativeView
 from ._notebook import ROWS, never_raises, view_html
@@ -20,7 +21,6 @@ from ._table_display import table_html
 from .column import ROWS_AT_ONCE, Column, chosen
 from .commit import when
 from .errors import InvalidError, OutOfBoundsError
-from ._loader_defaults import BLOCK, PREFETCH, TIMEOUT
 from .exchange import ExchangeReport, export_from
 from .query import Asking, Params, condition_text
 from .table import Table, dressed, plain

@@ -10,6 +10,7 @@ import pickle
 import signal
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,22 @@ def test_nothing_is_left_behind(ds: lacus.Dataset) -> None:
             break
         time.sleep(0.05)
     assert threads() <= before + 2 and threading.active_count() == 1
+
+
+def test_a_loop_that_is_left_is_dropped(ds: lacus.Dataset) -> None:
+    loader = ds.loader(4, shuffle=True, columns=["number"])
+    iterator = iter(loader)
+    next(iterator)
+    left = weakref.ref(iterator)
+    del iterator
+    assert left() is None, "the loader does not keep what was made ahead"
+    assert loader.state_dict()["consumed"] == 4
+
+
+def test_epochs_end_also_without_batches(ds: lacus.Dataset) -> None:
+    for loader in (ds[:3].loader(4, drop_last=True), ds[:0].loader(4)):
+        while loader.epoch < 2:
+            assert list(loader) == []
 
 
 def test_two_loaders_at_once(ds: lacus.Dataset) -> None:

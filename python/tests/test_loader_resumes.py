@@ -123,13 +123,13 @@ def test_stateful_data_loaders(ds: lacus.Dataset) -> None:
 def test_grain_agrees(ds: lacus.Dataset) -> None:
     check = pytest.importorskip("grain._src.python.testing.experimental").assert_equal_output_after_checkpoint
 
-    class Faced:
+    class Iterated:
         def __init__(self) -> None:
             self._loader = loader(ds)
             self._iterator = iter(self._loader)
 
-        def __iter__(self) -> Faced:
-            return Faced()
+        def __iter__(self) -> Iterated:
+            return self
 
         def __next__(self) -> Any:
             return next(self._iterator)["number"]
@@ -140,6 +140,10 @@ def test_grain_agrees(ds: lacus.Dataset) -> None:
         def set_state(self, state: dict[str, Any]) -> None:
             self._loader.load_state_dict(state)
             self._iterator = iter(self._loader)
+
+    class Faced:
+        def __iter__(self) -> Iterated:
+            return Iterated()
 
     check(Faced())
 

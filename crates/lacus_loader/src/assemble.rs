@@ -18,7 +18,9 @@ pub(crate) struct Part {
     pub(crate) buffer: Buffer,
     /// Where each sample begins, in elements of the first axis: for nested ones.
     pub(crate) offsets: Vec<i64>,
-    /// Shapes, for stacked and padded ones; `None` where there is no sample.
+    /// Whether there is a sample, for stacked ones.
+    pub(crate) present: Vec<bool>,
+    /// Shapes, for padded ones; `None` where there is no sample.
     pub(crate) shapes: Vec<Option<Vec<u64>>>,
     /// Values, for a list.
     pub(crate) values: Vec<Option<Value>>,

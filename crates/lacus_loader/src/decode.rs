@@ -98,6 +98,7 @@ impl Decoding<'_> {
         let mut part = Part {
             buffer: Buffer::default(),
             offsets: Vec::new(),
+            present: Vec::new(),
             shapes: Vec::new(),
             values: Vec::new(),
             failures: Vec::new(),
@@ -135,7 +136,10 @@ impl Decoding<'_> {
         };
         part.buffer = Buffer::try_for_overwrite(length).map_err(named)?;
         match part.layout {
-            Layout::Pad { .. } | Layout::Stack { .. } => part.shapes = (0..count).map(shape).collect(),
+            Layout::Stack { .. } => {
+                part.present = facts.iter().map(|fact| matches!(fact, Fact::Tensor { .. })).collect();
+            }
+            Layout::Pad { .. } => part.shapes = (0..count).map(shape).collect(),
             Layout::Nested { .. } => {}
             Layout::List => part.values = facts.iter().map(|fact| self.missing_value(plan, fact)).collect(),
         }
@@ -216,11 +220,13 @@ impl Decoding<'_> {
         tasks: &mut Vec<Task<'m>>,
     ) {
         let plan = &self.job.columns[c];
-        let Part { layout, buffer, offsets, shapes, values: _, failures, .. } = part;
+        let Part { layout, buffer, offsets, present, shapes, failures, .. } = part;
         let is_bad = |row: usize| failures.iter().any(|(bad, ..)| *bad == row);
         let fetched = |row: usize| self.stretch.fetched(c, &batch.rows[row]);
-        let cost = |row: usize, out: u64| {
-            fetched(row).map_or(0, |fetched| 8 * fetched.stored_bytes(batch.at[row] as usize)) + out
+        // What is stored as a file takes its time; elements are copied, or unpacked nearly as fast.
+        let cost = |row: usize, out: u64| match fetched(row) {
+            Some(of) if of.column().holds_files() => out + 8 * of.stored_bytes(batch.at[row] as usize),
+            _ => out,
         };
         let missing = |dtype: DType| match plan.missing {
             Missing::Number(number) => element(dtype, number),
@@ -234,7 +240,7 @@ impl Decoding<'_> {
                 for row in 0..batch.rows.len() {
                     let (out, after) = rest.split_at_mut(item);
                     rest = after;
-                    if shapes[row].is_none() {
+                    if !present[row] {
                         fill(out, if is_bad(row) { &[0] } else { &blank });
                     } else if plan.transform.is_none() && shape.is_empty() {
                         // A number: copied sooner than handed over.

@@ -8,13 +8,13 @@
 //! Two tasks of the runtime drive a pipeline. They and what they started end when it is dropped; it is started again, from the batch that
 //! is due, by the next call that needs it: after an error, after a fork, on another runtime.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lacus_io::blocking;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::batch::LoadedBatch;
 use crate::decode::Decoding;
@@ -193,7 +193,6 @@ struct Decoder {
 
 impl Decoder {
     async fn run(self, mut stretches: mpsc::Receiver<Coming>) {
-        let pool = self.job.pool();
         while let Some(mut coming) = stretches.recv().await {
             let stretch = match (&mut coming.stretch.0).await {
                 Ok(Ok(stretch)) => stretch,
@@ -202,41 +201,66 @@ impl Decoder {
                     return;
                 }
                 Err(ended) => {
-                    if ended.is_panic() {
-                        let why = "a fault while samples were fetched".to_owned();
-                        let _ =
-                            self.made.send(Made { batch: Err(LoaderError::Broken { why }), _permit: None });
-                    }
+                    self.report(&ended, "fetched");
                     return;
                 }
             };
-            let mut left = stretch.batches.as_slice();
-            while !left.is_empty() {
-                let (group, rest) = left.split_at(group_len(left, &self.budget));
-                left = rest;
-                let mut permits = Vec::with_capacity(group.len());
-                for batch in group {
+            let stretch = Arc::new(stretch);
+            let mut start = 0;
+            while start < stretch.batches.len() {
+                let end = start + group_len(&stretch.batches[start..], &self.budget);
+                let mut permits = Vec::with_capacity(end - start);
+                for batch in &stretch.batches[start..end] {
                     permits.push(self.budget.take(batch.bytes).await);
                 }
-                let decoding = Decoding {
-                    job: &self.job,
-                    stretch: &stretch,
-                    cut: &self.cut,
-                    seed: self.place.seed,
-                    epoch: self.place.epoch,
-                    pool: &pool,
-                    stop: &self.stop,
-                };
-                let made = {
-                    let _decoding = self.meter.decoding();
-                    blocking(|| decoding.batches(group))
-                };
+                let Some(made) = self.decoded(Arc::clone(&stretch), start..end).await else { return };
                 for (batch, permit) in made.into_iter().zip(permits) {
                     if self.made.send(Made { batch, _permit: permit }).is_err() {
                         return;
                     }
                 }
+                start = end;
             }
+        }
+    }
+
+    /// Decodes some batches of a stretch, on a thread that may take its time. `None` if the runtime ends, or after a fault, which is
+    /// reported.
+    async fn decoded(
+        &self,
+        stretch: Arc<Stretch>,
+        batches: Range<usize>,
+    ) -> Option<Vec<Result<LoadedBatch, LoaderError>>> {
+        let (job, cut, place) = (Arc::clone(&self.job), self.cut.clone(), self.place);
+        let (stop, meter) = (Arc::clone(&self.stop), Arc::clone(&self.meter));
+        let decoding = tokio::task::spawn_blocking(move || {
+            let _decoding = meter.decoding();
+            let pool = job.pool();
+            let decoding = Decoding {
+                job: &job,
+                stretch: &stretch,
+                cut: &cut,
+                seed: place.seed,
+                epoch: place.epoch,
+                pool: &pool,
+                stop: &stop,
+            };
+            decoding.batches(&stretch.batches[batches])
+        });
+        match decoding.await {
+            Ok(made) => Some(made),
+            Err(ended) => {
+                self.report(&ended, "decoded");
+                None
+            }
+        }
+    }
+
+    /// Says that a task panicked; one that was stopped is nobody's fault.
+    fn report(&self, ended: &JoinError, what: &str) {
+        if ended.is_panic() {
+            let error = LoaderError::Broken { why: format!("a fault in lacus while samples were {what}") };
+            let _ = self.made.send(Made { batch: Err(error), _permit: None });
         }
     }
 }

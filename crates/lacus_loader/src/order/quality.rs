@@ -17,7 +17,10 @@ pub fn entropy(order: &[u64]) -> f64 {
     // In a fixed order, so that the sum is the same each time.
     let mut counts: Vec<u32> = counts.into_values().collect();
     counts.sort_unstable();
-    counts.into_iter().map(|count| f64::from(count) / all).map(|share| -share * share.log2()).sum()
+    let bits: f64 =
+        counts.into_iter().map(|count| f64::from(count) / all).map(|share| -share * share.log2()).sum();
+    // Without the sign of a zero.
+    bits + 0.0
 }
 
 /// The entropy of the first places of an order of `rows` rows, as a share of what a full shuffle of them has: 0 for rows in their

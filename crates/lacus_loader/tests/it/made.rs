@@ -21,6 +21,11 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
     let store = Store::open(&format!("memory://{name}"), &Default::default()).unwrap();
     let world = World::real().with_pool(Pool::new(threads));
+    filled(store, world, rows).await
+}
+
+/// The same in a store.
+pub(crate) async fn filled(store: Store, world: World, rows: u64) -> View {
     let mut dataset = Dataset::new(Table::create(store, world).await.unwrap());
     let options = WriteOptions::default();
     let spec = |htype: &str, dtype: &str, shape: Option<Vec<Option<u64>>>| ColumnSpec {
