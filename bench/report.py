@@ -15,6 +15,9 @@ REFERENCES = {
     "sparse": {"raw": "Lacus, default"},
     "checkpoint": {"raw": "Lacus, compression=None"},
     "samples": {"raw": "Lacus, from_folder"},
+    "pictures": {"raw": "Lacus"},
+    "tpch": {"raw": "Lacus"},
+    "numbers": {"raw": "Lacus"},
 }
 DASH = "–"
 

@@ -1,5 +1,5 @@
 """The peers, one adapter each. An adapter has `DISTRIBUTION`, the package it measures, and for the workloads it
-takes part in a function `dense`, `sparse` or `checkpoint` that gives its contenders."""
+takes part in a function, such as `dense`, `sparse` or `tpch`, that gives its contenders."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ NAMES = (
     "deeplake",
     "delta",
     "parquet",
+    "duckdb",
+    "polars",
+    "datafusion",
 )
 
 #: Chunks that chunked stores are given for the photos; left alone, some would cut them into tiny pieces and
