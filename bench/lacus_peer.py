@@ -18,7 +18,7 @@ from contender import (
     Timed,
 )
 from data import Files, Sparse
-from workloads.query import LABELS, LIMIT, TABLES, Numbers, Pictures
+from workloads.query import LIMIT, TABLES, Numbers, Pictures
 
 DISTRIBUTION = "lacus"
 
@@ -69,7 +69,7 @@ class PicturesLacus(PicturesContender):
     note = "columns image (JPEG), label and mean; the answer is a view"
 
     def prepare(self, value: Pictures) -> Pictures:
-        self._text = f"SELECT * WHERE label IN {LABELS} AND mean > {value.bright!r} ORDER BY mean LIMIT {LIMIT}"
+        self._text = f"SELECT * WHERE {value.condition} ORDER BY mean LIMIT {LIMIT}"
         return value
 
     def write(self, path: Path, value: Pictures) -> None:

@@ -9,7 +9,7 @@ import deeplake
 import numpy as np
 from contender import DenseContender, PicturesContender, SamplesContender
 from data import Files
-from workloads.query import LABELS, LIMIT, Pictures
+from workloads.query import LIMIT, Pictures
 
 DISTRIBUTION = "deeplake"
 
@@ -32,7 +32,7 @@ class DeepLakePictures(PicturesContender):
     note = "a column has the number of each row"
 
     def prepare(self, value: Pictures) -> Pictures:
-        classes = " OR ".join(f"label == {label}" for label in LABELS)
+        classes = " OR ".join(f"label == {label}" for label in value.labels)
         self._text = f"SELECT * WHERE ({classes}) AND mean > {value.bright!r} ORDER BY mean LIMIT {LIMIT}"
         return value
 

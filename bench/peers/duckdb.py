@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from contender import PicturesContender, TablesContender, Timed
-from workloads.query import LABELS, LIMIT, TABLES, Numbers, Pictures
+from workloads.query import LIMIT, TABLES, Numbers, Pictures
 
 DISTRIBUTION = "duckdb"
 
@@ -44,7 +44,7 @@ class DuckPictures(PicturesContender):
     family = "duckdb"
 
     def prepare(self, value: Pictures) -> pa.Table:
-        self._where = f"label IN {LABELS} AND mean > {value.bright!r} ORDER BY mean LIMIT {LIMIT}"
+        self._where = f"{value.condition} ORDER BY mean LIMIT {LIMIT}"
         return table_of(value)
 
     def write(self, path: Path, value: pa.Table) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from contender import DenseContender, PicturesContender, SamplesContender, Timed
 from data import Files
-from workloads.query import LABELS, LIMIT, Pictures
+from workloads.query import LIMIT, Pictures
 
 DISTRIBUTION = "pylance"
 
@@ -33,7 +33,7 @@ class LancePictures(PicturesContender):
     note = "rows that match are sorted by pyarrow, files taken by row"
 
     def prepare(self, value: Pictures) -> pa.Table:
-        self._filter = f"label IN {LABELS} AND mean > {value.bright!r}"
+        self._filter = value.condition
         return pa.table(
             {
                 "image": pa.array(value.files.contents, pa.binary()),

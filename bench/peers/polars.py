@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from contender import PicturesContender, TablesContender, Timed
-from workloads.query import LABELS, LIMIT, Numbers, Pictures
+from workloads.query import LIMIT, Numbers, Pictures
 
 DISTRIBUTION = "polars"
 
@@ -27,7 +27,7 @@ class PolarsPictures(PicturesContender):
     family = "polars"
 
     def prepare(self, value: Pictures) -> pa.Table:
-        self._bright = value.bright
+        self._bright, self._labels = value.bright, list(value.labels)
         return pa.table(
             {
                 "image": pa.array(value.files.contents, pa.binary()),
@@ -41,7 +41,7 @@ class PolarsPictures(PicturesContender):
         pq.write_table(value, path)
 
     def _found(self, path: Path, column: str) -> list[Any]:
-        wanted = pl.col("label").is_in(list(LABELS)) & (pl.col("mean") > self._bright)
+        wanted = pl.col("label").is_in(self._labels) & (pl.col("mean") > self._bright)
         found = pl.scan_parquet(path).filter(wanted).select(column, "mean").sort("mean").head(LIMIT)
         return found.collect()[column].to_list()
 
@@ -56,7 +56,7 @@ class PolarsPictures(PicturesContender):
 
     def first(self, path: Path) -> Timed:
         asking = (
-            f"wanted = pl.col('label').is_in({list(LABELS)}) & (pl.col('mean') > {self._bright!r})\n"
+            f"wanted = pl.col('label').is_in({self._labels}) & (pl.col('mean') > {self._bright!r})\n"
             f"found = pl.scan_parquet({str(path)!r}).filter(wanted).select('row', 'mean').sort('mean').head({LIMIT})\n"
             "found = found.collect()['row'].to_list()"
         )
