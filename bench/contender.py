@@ -6,11 +6,23 @@ An adapter says how the thing is used well; it measures nothing and checks nothi
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a call gave that held the clock itself, because it ran something else first."""
+
+    seconds: float
+    found: Any
 
 
 class Contender:
@@ -130,6 +142,42 @@ def consumed(batches: Any) -> tuple[np.ndarray, int]:
         labels.append(np.asarray(of))
         pixels += int(np.asarray(pictures)[:, 0, 0, 0].sum(dtype=np.int64))
     return np.concatenate(labels), pixels
+
+
+class PicturesContender(Contender):
+    """Stores files with their label and mean brightness as rows; `value` is a `workloads.query.Pictures`."""
+
+    def rows(self, handle: Any) -> Any:
+        """The rows of the question, in its order."""
+        raise NotImplementedError
+
+    def pictures(self, handle: Any) -> list[bytes]:
+        """The files of these rows."""
+        raise NotImplementedError
+
+    def start(self) -> Timed:
+        """Imports the package in a new process."""
+        raise NotImplementedError
+
+    def first(self, path: Path) -> Timed:
+        """Opens what was stored and asks, in a new process that has imported the package."""
+        raise NotImplementedError
+
+    def _elsewhere(self, importing: str, asking: str) -> Timed:
+        """Runs two pieces of a program in a new process; the seconds of the last one, and `found` if that sets it."""
+        clock = "import time; start = time.perf_counter()"
+        told = "import json, sys; took = time.perf_counter() - start; print(json.dumps([took, globals().get('found')]))"
+        parts = [importing, clock, asking, told] if asking else [clock, importing, told]
+        said = subprocess.run([sys.executable, "-c", "\n".join(parts)], check=True, capture_output=True, text=True)
+        seconds, found = json.loads(said.stdout.splitlines()[-1])
+        return Timed(seconds, found)
+
+
+class TablesContender(Contender):
+    """Stores tables and asks them in SQL; the answer is an Arrow table."""
+
+    def ask(self, handle: Any, text: str) -> Any:
+        raise NotImplementedError
 
 
 def describe(path: Path) -> tuple[int, int]:

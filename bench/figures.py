@@ -30,6 +30,7 @@ def figures(run: dict[str, Any]) -> list[Figure]:
     found += _dense(workloads["dense"]) if "dense" in workloads else [_missing("dense photos")]
     found += _sparse(workloads["sparse"]) if "sparse" in workloads else [_missing("Uber tensor")]
     found += _samples(workloads["samples"]) if "samples" in workloads else [_missing("labelled files")]
+    found += _query(workloads) if "pictures" in workloads else [_missing("questions")]
     found += _memory(run["memory"]) if run.get("memory") else [_missing("memory of a put")]
     return found
 
@@ -111,6 +112,24 @@ def _samples(rows: Rows) -> Iterator[Figure]:
     yield _at_most("labelled files: 256 random rows", 1, ratio, "× Lance's take")
     ratio = _ratio(rows.time(lacus, "singles"), rows.limit("singles"))
     yield _at_most("labelled files: one random file", 2, ratio, "× reading the file itself")
+
+
+def _query(workloads: dict[str, Rows]) -> Iterator[Figure]:
+    pictures, tpch, numbers = workloads["pictures"], workloads["tpch"], workloads["numbers"]
+    for operation, title in (("rows", "which rows"), ("pictures", "rows and pictures")):
+        for peer in ("Lance", "DuckDB on Parquet", "polars on Parquet", "Deep Lake"):
+            ratio = _ratio(pictures.time("Lacus", operation), pictures.time(peer, operation))
+            yield _at_most(f"query by metadata: {title}", 1, ratio, f"× {peer}")
+    ratio = _ratio(tpch.time("Lacus", "all"), tpch.time("DataFusion on Parquet", "all"))
+    yield _at_most("TPC-H, all queries", 2, ratio, "× DataFusion on Parquet")
+    ratio = _ratio(tpch.time("Lacus", "dates"), tpch.time("DataFusion on Parquet", "dates"))
+    yield _at_most("TPC-H, queries that zone maps can help", 1, ratio, "× DataFusion on Parquet")
+    for operation, title in (("filter", "filter"), ("groups", "group-by")):
+        ratio = _ratio(numbers.time("Lacus", operation), numbers.time("DuckDB on Parquet", operation))
+        yield _at_most(f"rows of numbers: {title}", 1.5, ratio, "× DuckDB on Parquet")
+    for operation, title, most in (("import", "import lacus", 200), ("first", "first query on a warm dataset", 30)):
+        seconds = pictures.time("Lacus", operation)
+        yield _at_most(title, most, None if seconds is None else seconds * 1000, "ms")
 
 
 def _memory(entries: list[dict[str, Any]]) -> Iterator[Figure]:

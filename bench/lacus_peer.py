@@ -13,11 +13,15 @@ from contender import (
     DenseContender,
     EmbeddingsContender,
     LoaderContender,
+    PicturesContender,
     SamplesContender,
     SparseContender,
+    TablesContender,
+    Timed,
     consumed,
 )
 from data import Files, Sparse
+from workloads.query import LIMIT, TABLES, Numbers, Pictures
 
 DISTRIBUTION = "lacus"
 
@@ -120,6 +124,84 @@ class SamplesLacus(SamplesContender):
 
     def one(self, handle: lacus.Dataset, row: int) -> bytes:
         return handle["image"].bytes(row)
+
+
+def pictures() -> list[PicturesContender]:
+    return [PicturesLacus()]
+
+
+def tpch() -> list[TablesContender]:
+    return [TpchLacus()]
+
+
+def numbers() -> list[TablesContender]:
+    return [NumbersLacus()]
+
+
+class PicturesLacus(PicturesContender):
+    name = "Lacus"
+    family = "lacus"
+    note = "columns image (JPEG), label and mean; the answer is a view"
+
+    def prepare(self, value: Pictures) -> Pictures:
+        self._text = f"SELECT * WHERE {value.condition} ORDER BY mean LIMIT {LIMIT}"
+        return value
+
+    def write(self, path: Path, value: Pictures) -> None:
+        ds = lacus.from_folder(value.files.folder, path)
+        ds.add_column("mean", dtype="float64", shape=())
+        ds["mean"][:] = value.means
+        ds.commit("brightness")
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def rows(self, handle: lacus.Dataset) -> Any:
+        return handle.query(self._text).positions
+
+    def pictures(self, handle: lacus.Dataset) -> list[bytes]:
+        return handle["image"].bytes_of(handle.query(self._text).positions)
+
+    def start(self) -> Timed:
+        return self._elsewhere("import lacus", "")
+
+    def first(self, path: Path) -> Timed:
+        return self._elsewhere("import lacus", f"found = lacus.open({str(path)!r}).query({self._text!r}).positions")
+
+
+class TpchLacus(TablesContender):
+    name = "Lacus"
+    family = "lacus"
+    note = "a dataset per table"
+
+    def write(self, path: Path, value: Path) -> None:
+        for name in TABLES:
+            lacus.from_parquet(value / f"{name}.parquet", path / name)
+
+    def open(self, path: Path) -> dict[str, lacus.Dataset]:
+        return {name: lacus.open(path / name) for name in TABLES}
+
+    def ask(self, handle: dict[str, lacus.Dataset], text: str) -> Any:
+        return lacus.sql(text, **handle).to_arrow()
+
+
+class NumbersLacus(TablesContender):
+    name = "Lacus"
+    family = "lacus"
+
+    def prepare(self, value: Numbers) -> Any:
+        import pyarrow as pa
+
+        return pa.table({"key": value.keys, "value": value.values})
+
+    def write(self, path: Path, value: Any) -> None:
+        lacus.from_table(value, path)
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def ask(self, handle: lacus.Dataset, text: str) -> Any:
+        return lacus.sql(text, numbers=handle).to_arrow()
 
 
 class DenseLacus(DenseContender):

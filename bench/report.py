@@ -18,6 +18,9 @@ REFERENCES = {
     "samples": {"raw": "Lacus, from_folder"},
     "loader": {"raw": "Lacus, shuffle=True"},
     "embeddings": {"raw": "Lacus, shuffle=True"},
+    "pictures": {"raw": "Lacus"},
+    "tpch": {"raw": "Lacus"},
+    "numbers": {"raw": "Lacus"},
 }
 DASH = "–"
 

@@ -31,7 +31,7 @@ from data import ROOT
 from harness import measure, remove, say
 from machine import describe_machine
 
-WORKLOADS = ("dense", "sparse", "checkpoint", "saves", "samples", "loader", "embeddings")
+WORKLOADS = ("dense", "sparse", "checkpoint", "saves", "samples", "loader", "embeddings", "query")
 PARTS = (*WORKLOADS, "memory", "compute")
 DOCS = ROOT / "docs" / "benchmarks.md"
 
@@ -104,19 +104,21 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     adapters = [limits, lacus_peer, *(found for found in loaded if not isinstance(found, peers.Absent))]
     workloads = []
     for key in (key for key in WORKLOADS if key in args.only):
-        workload = importlib.import_module(f"workloads.{key}").workload(args.quick)
-        contenders = [found for adapter in adapters if hasattr(adapter, key) for found in getattr(adapter, key)()]
-        rows = measure(workload, contenders, repeat, args.directory)
-        workloads.append(
-            {
-                "key": key,
-                "title": workload.title,
-                "facts": workload.facts,
-                "is_real": workload.is_real,
-                "operations": [{"key": found.key, "title": found.title} for found in workload.operations],
-                "rows": rows,
-            }
-        )
+        module = importlib.import_module(f"workloads.{key}")
+        for workload in module.workloads(args.quick) if hasattr(module, "workloads") else [module.workload(args.quick)]:
+            taking_part = [adapter for adapter in adapters if hasattr(adapter, workload.key)]
+            contenders = [found for adapter in taking_part for found in getattr(adapter, workload.key)()]
+            rows = measure(workload, contenders, repeat, args.directory)
+            workloads.append(
+                {
+                    "key": workload.key,
+                    "title": workload.title,
+                    "facts": workload.facts,
+                    "is_real": workload.is_real,
+                    "operations": [{"key": found.key, "title": found.title} for found in workload.operations],
+                    "rows": rows,
+                }
+            )
     gigabytes = args.gb or (0.2 if args.quick else 2.0)
     used = memory.measure(gigabytes, args.directory) if "memory" in args.only else []
     divide = args.divide or (8 if args.quick else 1)

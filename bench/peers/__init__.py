@@ -1,5 +1,5 @@
 """The peers, one adapter each. An adapter has `DISTRIBUTION`, the package it measures, and for the workloads it
-takes part in a function `dense`, `sparse`, `checkpoint`, `samples`, `loader` or `embeddings` that gives its contenders."""
+takes part in a function, such as `dense`, `loader` or `tpch`, that gives its contenders."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ NAMES = (
     "webdataset",
     "litdata",
     "streaming",
+    "duckdb",
+    "polars",
+    "datafusion",
 )
 
 #: Chunks that chunked stores are given for the photos; left alone, some would cut them into tiny pieces and

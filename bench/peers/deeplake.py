@@ -7,8 +7,9 @@ from typing import Any
 
 import deeplake
 import numpy as np
-from contender import DenseContender, SamplesContender
+from contender import DenseContender, PicturesContender, SamplesContender
 from data import Files
+from workloads.query import LIMIT, Pictures
 
 DISTRIBUTION = "deeplake"
 
@@ -19,6 +20,42 @@ def dense() -> list[DenseContender]:
 
 def samples() -> list[SamplesContender]:
     return [DeepLakeRows()]
+
+
+def pictures() -> list[PicturesContender]:
+    return [DeepLakePictures()]
+
+
+class DeepLakePictures(PicturesContender):
+    name = "Deep Lake"
+    family = "deeplake"
+    note = "a column has the number of each row"
+
+    def prepare(self, value: Pictures) -> Pictures:
+        classes = " OR ".join(f"label == {label}" for label in value.labels)
+        self._text = f"SELECT * WHERE ({classes}) AND mean > {value.bright!r} ORDER BY mean LIMIT {LIMIT}"
+        return value
+
+    def write(self, path: Path, value: Pictures) -> None:
+        dataset = deeplake.create(str(path))
+        dataset.add_column("image", deeplake.types.Image(sample_compression="jpeg"))
+        dataset.add_column("label", "int64")
+        dataset.add_column("mean", "float64")
+        dataset.add_column("row", "int64")
+        files = value.files
+        rows = {"image": files.contents, "label": files.labels, "mean": value.means, "row": np.arange(len(value.means))}
+        dataset.append(rows)
+        dataset.commit()
+
+    def open(self, path: Path) -> deeplake.ReadOnlyDataset:
+        return deeplake.open_read_only(str(path))
+
+    def rows(self, handle: deeplake.ReadOnlyDataset) -> Any:
+        return handle.query(self._text)["row"][:]
+
+    def pictures(self, handle: deeplake.ReadOnlyDataset) -> list[bytes]:
+        found = handle.query(self._text)
+        return found["image"].get_bytes(list(range(len(found))))
 
 
 class DeepLakeRows(SamplesContender):

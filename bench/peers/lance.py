@@ -8,8 +8,9 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-from contender import DenseContender, SamplesContender
+from contender import DenseContender, PicturesContender, SamplesContender, Timed
 from data import Files
+from workloads.query import LIMIT, Pictures
 
 DISTRIBUTION = "pylance"
 
@@ -20,6 +21,49 @@ def dense() -> list[DenseContender]:
 
 def samples() -> list[SamplesContender]:
     return [LanceRows()]
+
+
+def pictures() -> list[PicturesContender]:
+    return [LancePictures()]
+
+
+class LancePictures(PicturesContender):
+    name = "Lance"
+    family = "lance"
+    note = "rows that match are sorted by pyarrow, files taken by row"
+
+    def prepare(self, value: Pictures) -> pa.Table:
+        self._filter = value.condition
+        return pa.table(
+            {
+                "image": pa.array(value.files.contents, pa.binary()),
+                "label": pa.array(value.files.labels, pa.int64()),
+                "mean": pa.array(value.means),
+            }
+        )
+
+    def write(self, path: Path, value: pa.Table) -> None:
+        lance.write_dataset(value, str(path))
+
+    def open(self, path: Path) -> lance.LanceDataset:
+        return lance.dataset(str(path))
+
+    def rows(self, handle: lance.LanceDataset) -> list[int]:
+        found = handle.to_table(columns=["mean"], filter=self._filter, with_row_id=True)
+        return found.sort_by("mean").slice(0, LIMIT).column("_rowid").to_pylist()
+
+    def pictures(self, handle: lance.LanceDataset) -> list[bytes]:
+        return handle.take(self.rows(handle), columns=["image"]).column("image").to_pylist()
+
+    def start(self) -> Timed:
+        return self._elsewhere("import lance", "")
+
+    def first(self, path: Path) -> Timed:
+        asking = (
+            f"found = lance.dataset({str(path)!r}).to_table(columns=['mean'], filter={self._filter!r}, with_row_id=True)"
+            f".sort_by('mean').slice(0, {LIMIT}).column('_rowid').to_pylist()"
+        )
+        return self._elsewhere("import lance", asking)
 
 
 class LanceRows(SamplesContender):

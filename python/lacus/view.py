@@ -524,13 +524,12 @@ class View:
         storage_options: StorageOptions | None = None,
         durable: bool = False,
     ) -> Dataset:
-        """Copies the rows and columns to a new dataset, in the order of the view and in the best layout for streaming. Its first
-        commit records the source (``ds.lineage``)."""
+        """Copies the rows and columns to a new dataset, in the order of the view and in the best layout for streaming. Computed
+        columns are stored with their values. Its first commit records the source (``ds.lineage``)."""
         from .dataset import _absolute, _options, open
 
-        self._refuse_computed("materialize", None)
         place, options = _absolute(url), _options(storage_options)
-        self._native.materialize(place, options, durable)
+        self._native.materialize(place, options, durable, known(self._functions))
         return open(place, storage_options=storage_options)
 
     def _refuse_computed(self, what: str, columns: Sequence[str] | None) -> None:
@@ -538,7 +537,7 @@ class View:
         if computed:
             raise InvalidError(
                 f"{what}: {', '.join(map(repr, computed))} are computed, and only stored columns are copied; "
-                "choose columns with view.select, or take view.to_arrow()"
+                "store them with view.materialize(url), choose columns with view.select, or take view.to_arrow()"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -221,13 +221,23 @@ impl View {
         Ok(saved_row(saved))
     }
 
-    /// Copies its rows and columns to an empty place, as a dataset of their own with one commit.
-    fn materialize(&self, py: Python<'_>, url: &str, options: StorageOptions, durable: bool) -> PyResult<()> {
+    /// Copies its rows and columns, those that are computed, too, to an empty place, as a dataset of their own with one commit.
+    fn materialize(
+        &self,
+        py: Python<'_>,
+        url: &str,
+        options: StorageOptions,
+        durable: bool,
+        functions: Vec<FunctionArguments>,
+    ) -> PyResult<()> {
         let options: BTreeMap<String, String> = options.into_iter().collect();
         let writing = WriteOptions { durable, ..WriteOptions::default() };
-        self.handle.look(py, async |repository: &Repository, _: &_| {
-            repository.materialize(&self.rows, url, &options, &writing).await.map(|_| ())
-        })
+        let functions = Functions::read(py, functions)?;
+        let (callees, repository) = (functions.callees(), self.handle.repository());
+        let made = functions.run(py, async || {
+            Ok(repository.materialize(&self.rows, url, &options, &writing, callees).await.map(|_| ()))
+        })?;
+        done(py, made)
     }
 }
 

@@ -142,3 +142,41 @@ def test_a_dataset_of_nothing(ds: lacus.Dataset, tmp_path: Path) -> None:
     ds.add_column("x")
     copy = ds.materialize(tmp_path / "two")
     assert copy.columns == ["x"] and len(copy) == 0
+
+
+def test_computed_columns_are_stored(full: lacus.Dataset, tmp_path: Path) -> None:
+    full.commit("all kinds")
+    text = (
+        "SELECT label, image, text, box, vector * 2 AS twice, real + 1 AS more, upper(text) AS shout, image[0:2, ::2] AS crop,"
+        " shape(box)[0] > 0 AS is_boxed, frames"
+        " WHERE real >= 0 ORDER BY real DESC"
+    )
+    view = full.query(text)
+    assert isinstance(view, lacus.View) and len(view) == 10
+    copied = view.materialize(tmp_path / "copy")
+    assert [column for column in copied.view().columns] == view.columns
+    assert copied.view().computed == {}
+    for name in view.columns:
+        assert_alike(list(copied.view()[name]), list(view[name]))
+    assert copied["image"].htype == "image" and copied["label"].class_names == ["a", "b"]
+    assert copied["twice"].dtype == np.float32 and copied["twice"].shape == (10, 4)
+    # Pictures are the same files.
+    assert copied["image"].bytes_of(range(10)) == full["image"].bytes_of(view.positions)
+    [lineage] = copied.log()[0].lineage
+    assert lineage["parameters"]["computed"] == view.computed and "twice" in lineage["outputs"]
+
+
+def test_functions_of_your_own_are_stored(full: lacus.Dataset, tmp_path: Path) -> None:
+    full.commit("all kinds")
+    tenfold = lacus.udf(returns="float64", name="tenfold", register=False)(lambda values: values * 10)
+    view = full.query("SELECT real, tenfold(real) AS ten", functions=[tenfold])
+    copied = view.materialize(tmp_path / "copy")
+    assert_same(copied["ten"][:], full["real"][:] * 10)
+
+    def fails(values: Any) -> Any:
+        raise ValueError("no")
+
+    wrong = lacus.udf(returns="float64", name="wrong", register=False)(fails)
+    with pytest.raises(lacus.InvalidError, match="udf wrong: .*ValueError: no"):
+        full.query("SELECT wrong(real) AS x", functions=[wrong]).materialize(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists() or not any((tmp_path / "nothing").rglob("*.parquet"))

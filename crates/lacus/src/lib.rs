@@ -39,6 +39,7 @@ mod repository;
 mod checkout;
 mod ask;
 mod answer_scan;
+mod materialize;
 
 pub use answer_scan::AnswerScan;
 pub use ask::{Asked, ask, explain};

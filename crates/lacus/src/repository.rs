@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use lacus_dataset::{Dataset, SampleTypes, StateId, View, ViewData};
-use lacus_history::{
-    Commit, CommitId, HistoryError, Lineage, LineageInput, Record, Resolved, SavedView, Timeline, views,
-};
+use lacus_history::{Commit, CommitId, HistoryError, Resolved, SavedView, Timeline, views};
 use lacus_io::{Store, World, boxed};
-use lacus_table::{At as TableAt, Table, WriteOptions};
-use serde_json::json;
+use lacus_table::{At as TableAt, Table};
 
 use crate::checkout::Checkout;
 use crate::error::Error;
@@ -242,7 +239,7 @@ impl Repository {
     }
 
     /// The commit whose content a view is of.
-    async fn commit_of(&self, view: &View) -> Result<CommitId, Error> {
+    pub(crate) async fn commit_of(&self, view: &View) -> Result<CommitId, Error> {
         let state = view.state();
         let branch = self.timeline.branch_in(&state.directory).await?;
         let found = self.timeline.commit_with(&branch, &state.directory, state.version).await?;
@@ -263,40 +260,6 @@ impl Repository {
                 .into())
             }
         }
-    }
-
-    /// Copies the rows and columns of a view to an empty place, as a dataset of their own. Its first commit says where they came from.
-    #[boxed]
-    pub async fn materialize(
-        &self,
-        view: &View,
-        url: &str,
-        options: &StorageOptions,
-        writing: &WriteOptions,
-    ) -> Result<Repository, Error> {
-        let store = Store::open(url, options)?;
-        let copy = view.materialize(store.clone(), self.world().clone(), writing).await?;
-        let commit = match view.state().commit.as_deref().and_then(CommitId::parse) {
-            Some(id) => Some(id),
-            None => self.commit_of(view).await.ok(),
-        };
-        let input = LineageInput { commit, url: Some(self.url.to_string()), tensors: view.columns() };
-        let lineage = Lineage {
-            outputs: view.columns(),
-            function: Some("materialize".to_owned()),
-            inputs: vec![input],
-            parameters: json!({"rows": view.len(), "version": view.state().version}),
-            ..Lineage::default()
-        };
-        let message = format!("Rows of a view of {}", self.url);
-        let record = Record { message, lineage: vec![lineage], ..Record::default() };
-        let made = Repository::over(url, store, self.world().clone());
-        if let Err(error) = made.timeline.commit(&mut copy.into_table(), &record, true).await {
-            // Nothing half is left; that this may fail too is not what the caller asked.
-            let _ = Table::delete(made.store().clone(), made.world().clone()).await;
-            return Err(error.into());
-        }
-        Ok(made)
     }
 
     /// The views that were saved, sorted by name.

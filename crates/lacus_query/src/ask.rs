@@ -22,7 +22,8 @@ use crate::steps::{Understood, understand};
 pub async fn ask(question: &Question, sources: &dyn Sources) -> Result<Answer, QueryError> {
     let parsed = read(question, sources)?;
     let (kind, views) = (parsed.kind, open_all(&parsed, sources).await?);
-    let understood = understand(parsed, views, Settings::of(question)).await?;
+    let settings = Settings::of(question).reading(&parsed, &views);
+    let understood = understand(parsed, views, settings).await?;
     if let Kind::Explain { analyze, verbose } = kind {
         let text = explained_text(understood, analyze, verbose).await?;
         let schema = Arc::new(Schema::new(vec![Field::new("plan", DataType::Utf8, false)]));
@@ -51,7 +52,8 @@ pub async fn explain(
     let analyze = analyze || matches!(parsed.kind, Kind::Explain { analyze: true, .. });
     let verbose = matches!(parsed.kind, Kind::Explain { verbose: true, .. });
     let views = open_all(&parsed, sources).await?;
-    explained_text(understand(parsed, views, Settings::of(question)).await?, analyze, verbose).await
+    let settings = Settings::of(question).reading(&parsed, &views);
+    explained_text(understand(parsed, views, settings).await?, analyze, verbose).await
 }
 
 async fn explained_text(understood: Understood, analyze: bool, verbose: bool) -> Result<String, QueryError> {

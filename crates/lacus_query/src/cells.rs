@@ -32,7 +32,7 @@ use futures::stream::try_unfold;
 use lacus_dataset::{DatasetError, View};
 use lacus_error::did_you_mean;
 use lacus_io::blocking;
-use lacus_table::{ArrayRead, Read, TableError};
+use lacus_table::{Read, TableError, TensorInfo};
 use lacus_tensor::{Buffer, DType, Shape, SparseTensor, Tensor};
 
 use crate::cell_parts::{Part, Splitter, range_of};
@@ -54,15 +54,9 @@ pub(crate) struct Cells {
 impl Cells {
     /// An array of a dataset, at the state of a view.
     pub(crate) async fn open(view: &View, name: &str) -> Result<Cells, QueryError> {
-        let read = find(view, name).await?;
-        let info = view.source().table().tensor(name).map_err(DatasetError::from)?;
+        let info = known_array(view, name, "cells")?;
+        let read = view.source().table().plan(name, &[]).await.map_err(DatasetError::from)?;
         let (dtype, rank) = (info.header.dtype, info.header.shape.rank());
-        if dtype.is_complex() {
-            let why = format!(
-                "array {name:?} holds {dtype}, and SQL has no complex numbers: read it with `ds[{name:?}][...]`"
-            );
-            return Err(QueryError::text(why));
-        }
         let mut fields: Vec<Field> =
             (0..rank).map(|axis| Field::new(format!("c{axis}"), DataType::Int64, false)).collect();
         let value = TensorType::number(shown_dtype(dtype)).field(VALUE);
@@ -85,13 +79,13 @@ impl Cells {
     }
 }
 
-/// Plans to read all of an array.
-async fn find(view: &View, name: &str) -> Result<ArrayRead, QueryError> {
+/// What is known about an array that a function of this name reads.
+pub(crate) fn known_array(view: &View, name: &str, function: &str) -> Result<TensorInfo, QueryError> {
     let table = view.source().table();
     if table.is_column(name) {
         let quoted = name.replace('"', "\"\"");
         let why = format!(
-            "{name:?} is a column, and `cells` reads arrays: query it by its name, as in `SELECT \"{quoted}\"`"
+            "{name:?} is a column, and `{function}` reads arrays: query it by its name, as in `SELECT \"{quoted}\"`"
         );
         return Err(QueryError::text(why));
     }
@@ -107,11 +101,19 @@ async fn find(view: &View, name: &str) -> Result<ArrayRead, QueryError> {
         };
         return Err(QueryError::text(format!("no array {name:?}{hint}")));
     }
-    Ok(table.plan(name, &[]).await.map_err(DatasetError::from)?)
+    let info = table.tensor(name).map_err(DatasetError::from)?;
+    let dtype = info.header.dtype;
+    if dtype.is_complex() {
+        let why = format!(
+            "array {name:?} holds {dtype}, and SQL has no complex numbers: read it with `ds[{name:?}][...]`"
+        );
+        return Err(QueryError::text(why));
+    }
+    Ok(info)
 }
 
 /// The type of the values: bfloat16, which Arrow does not have, is shown as float32, which holds all of it.
-fn shown_dtype(dtype: DType) -> DType {
+pub(crate) fn shown_dtype(dtype: DType) -> DType {
     if dtype == DType::BF16 { DType::F32 } else { dtype }
 }
 

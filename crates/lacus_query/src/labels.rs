@@ -128,7 +128,7 @@ impl Labels {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub(crate) fn is_comparison(op: Operator) -> bool {
     use Operator::*;
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }

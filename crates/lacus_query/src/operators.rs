@@ -70,6 +70,20 @@ impl Operators {
     }
 }
 
+/// The number of a class whose name is compared with several labels in a row: `any(labels = 'dog')`. A name that no class has is a number
+/// that none has.
+fn class_number(name: &Expr, labels: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::Literal(ScalarValue::Utf8(Some(name)), _) = name else { return None };
+    let (_, field) = labels.to_field(schema).ok()?;
+    let (column, _) = Mapping::noted(&field)?;
+    let names = column.class_names();
+    if names.is_empty() || !matches!(Kind::of(&field), Kind::Tensor(_)) {
+        return None;
+    }
+    let number = names.iter().position(|known| known == name).map_or(-1, |place| place as i64);
+    Some(lit(number))
+}
+
 /// The JSON and the path of a value in it.
 fn json_path(expr: &Expr) -> Option<(&Expr, &str)> {
     match expr {
@@ -100,6 +114,15 @@ fn is_tensor(kind: &Kind) -> bool {
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let (left, right) = match op {
+            BinaryOperator::Eq | BinaryOperator::NotEq => {
+                let by_left = class_number(&right, &left, schema);
+                (class_number(&left, &right, schema).unwrap_or(left), by_left.unwrap_or(right))
+            }
+            _ => (left, right),
+        };
+        let expr = RawBinaryExpr { op, left, right };
         let (left, right) = (kind(&expr.left, schema), kind(&expr.right, schema));
         let is_logical = matches!(expr.op, BinaryOperator::And | BinaryOperator::Or);
         // The bytes of a file are compared as bytes.

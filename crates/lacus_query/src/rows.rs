@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, GroupByExpr, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use lacus_dataset::View;
 
-use crate::language::{ID, ROW, WITH_ROWS, call, identifier, is_ours, parse, written};
+use crate::language::{
+    ID, ROW, WITH_ROWS, call, identifier, is_ours, names_of, parse, written, written_slice,
+};
 use crate::session::{Bound, quoted};
 
 /// What a view that answers a question has for columns.
@@ -45,9 +47,10 @@ pub(crate) fn chosen(bound: &Bound) -> Option<Chosen> {
     };
     for (place, item) in select.projection.iter().enumerate() {
         let (expr, name) = match item {
-            SelectItem::Wildcard(options) if is_plain(options) => {
-                for name in opened.view.columns() {
-                    computed.extend(plain(&name, &mut columns));
+            SelectItem::Wildcard(options) => {
+                let excluded = excluded(options)?;
+                for name in opened.view.columns().iter().filter(|name| !excluded.contains(*name)) {
+                    computed.extend(plain(name, &mut columns));
                 }
                 continue;
             }
@@ -63,12 +66,8 @@ pub(crate) fn chosen(bound: &Bound) -> Option<Chosen> {
             }
             (_, name) => {
                 let name = name.map_or_else(|| expr.to_string(), str::to_owned);
-                let text = expression(expr, &alias, &opened.view)?;
+                let text = expression(expr, &table, &alias, &opened.view)?;
                 let text = as_written(bound, place, expr, &text).unwrap_or(text);
-                // An expression must not take the name of what others mean.
-                if of_table(&name) {
-                    return None;
-                }
                 columns.push(name.clone());
                 computed.insert(name, text);
             }
@@ -124,6 +123,34 @@ fn is_plain(options: &WildcardAdditionalOptions) -> bool {
     WildcardAdditionalOptions { opt_except: except, ..options.clone() } == plain
 }
 
+/// The columns that EXCEPT or EXCLUDE keeps out of `*`; `None` if more is said about it.
+fn excluded(options: &WildcardAdditionalOptions) -> Option<HashSet<String>> {
+    let mut names = HashSet::new();
+    if let Some(except) = &options.opt_except {
+        names.insert(except.first_element.value.clone());
+        names.extend(except.additional_elements.iter().map(|name| name.value.clone()));
+    }
+    let mut exclude = |name: &ObjectName| match &name.0[..] {
+        [only] => only.as_ident().map(|name| names.insert(name.value.clone())),
+        _ => None,
+    };
+    match &options.opt_exclude {
+        None => {}
+        Some(ExcludeSelectItem::Single(name)) => {
+            exclude(name)?;
+        }
+        Some(ExcludeSelectItem::Multiple(all)) => {
+            for name in all {
+                exclude(name)?;
+            }
+        }
+    }
+    let plain =
+        WildcardAdditionalOptions { wildcard_token: options.wildcard_token.clone(), ..Default::default() };
+    let rest = WildcardAdditionalOptions { opt_except: None, opt_exclude: None, ..options.clone() };
+    (rest == plain).then_some(names)
+}
+
 /// The column that an expression is.
 fn column_of<'a>(expr: &'a Expr, table: &str) -> Option<&'a str> {
     match expr {
@@ -137,9 +164,9 @@ fn column_of<'a>(expr: &'a Expr, table: &str) -> Option<&'a str> {
 }
 
 /// The text of an expression that can be asked of any view with the same columns.
-fn expression(expr: &Expr, table: &str, view: &View) -> Option<String> {
+fn expression(expr: &Expr, key: &str, table: &str, view: &View) -> Option<String> {
     let mut expr = expr.clone();
-    match expr.visit(&mut Unqualified { table, view }) {
+    match expr.visit(&mut Unqualified { key, table, view }) {
         ControlFlow::Break(()) => None,
         ControlFlow::Continue(()) => Some(expr.to_string()),
     }
@@ -160,6 +187,8 @@ fn as_written(bound: &Bound, place: usize, expr: &Expr, text: &str) -> Option<St
 
 /// Takes the name of the table off columns, and writes out those that are computed themselves.
 struct Unqualified<'a> {
+    /// The key of the table.
+    key: &'a str,
     table: &'a str,
     view: &'a View,
 }
@@ -173,6 +202,16 @@ impl VisitorMut for Unqualified<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = &*expr
+            && let Some((dataset, array)) = names_of(function)
+        {
+            // Whoever reads the view knows the dataset that it is of, and no other.
+            if dataset != self.key {
+                return ControlFlow::Break(());
+            }
+            *expr = written_slice("dataset", &array, Span::empty());
+            return ControlFlow::Continue(());
+        }
         let Some(name) = column_of(expr, self.table).map(str::to_owned) else {
             return match expr {
                 Expr::CompoundIdentifier(_) => ControlFlow::Break(()),

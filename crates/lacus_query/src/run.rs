@@ -23,6 +23,7 @@ use crate::late::{places_only, read_late};
 use crate::question::Callee;
 use crate::rows::{chosen, is_chain};
 use crate::session::{Bound, Settings, bind, quoted};
+use crate::zeros::equal_zeros;
 
 /// Some columns of some rows of a view as one batch, also those that are computed. `functions` are those of the caller's that
 /// expressions may use.
@@ -82,8 +83,8 @@ pub(crate) async fn view(bound: &Bound) -> Result<Option<View>, QueryError> {
 #[boxed]
 pub(crate) async fn places(bound: &Bound) -> Result<Option<Vec<u64>>, QueryError> {
     let wrong = |error: DataFusionError| explained(error, &bound.asked());
-    let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
-    let Some((plan, is_ordered)) = places_only(optimized, bound.reads_all).map_err(wrong)? else {
+    let plan = optimized(bound).map_err(wrong)?;
+    let Some((plan, is_ordered)) = places_only(plan, bound.reads_all).map_err(wrong)? else {
         return Ok(None);
     };
     let physical = physical(bound, &plan).await?;
@@ -110,10 +111,15 @@ fn is_everything(plan: &LogicalPlan) -> bool {
     }
 }
 
+/// The plan as DataFusion would run it.
+fn optimized(bound: &Bound) -> Result<LogicalPlan, DataFusionError> {
+    equal_zeros(bound.state.optimize(&bound.plan)?)
+}
+
 /// The plan that makes a table.
 fn table_plan(bound: &Bound) -> Result<LogicalPlan, DataFusionError> {
-    let optimized = bound.state.optimize(&bound.plan)?;
-    read_late(optimized, is_chain(&bound.plan), bound.reads_all)
+    let plan = optimized(bound)?;
+    read_late(plan, is_chain(&bound.plan), bound.reads_all)
 }
 
 #[boxed]
@@ -149,8 +155,8 @@ pub(crate) async fn plan_text(bound: &Bound, analyze: bool, verbose: bool) -> Re
     let is_view = chosen(bound).is_some() && !is_everything(&bound.plan);
     let plan = match is_view {
         true => {
-            let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
-            match places_only(optimized, bound.reads_all).map_err(wrong)? {
+            let plan = optimized(bound).map_err(wrong)?;
+            match places_only(plan, bound.reads_all).map_err(wrong)? {
                 Some((plan, _)) => plan,
                 None => table_plan(bound).map_err(wrong)?,
             }
@@ -165,9 +171,9 @@ pub(crate) async fn plan_text(bound: &Bound, analyze: bool, verbose: bool) -> Re
         _ => "answer: a table\n\n",
     };
     if verbose {
-        let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
+        let before = optimized(bound).map_err(wrong)?;
         text += &format!("as asked:\n{}\n\n", bound.plan.display_indent_schema());
-        text += &format!("optimized:\n{}\n\n", optimized.display_indent_schema());
+        text += &format!("optimized:\n{}\n\n", before.display_indent_schema());
         text += &format!("with late columns:\n{}\n\n", plan.display_indent_schema());
         text += "steps:\n";
     }

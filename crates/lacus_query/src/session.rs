@@ -37,12 +37,18 @@ use crate::language::{
 use crate::operators::Operators;
 use crate::parameters::fill;
 use crate::question::{Callee, Named, Question, Sources};
+use crate::singles::Singles;
+use crate::slices::Slices;
 use crate::source::Source;
+use crate::sums::exact_sum;
 use crate::tensors::Kind;
 use crate::yielding::{Waiting, YieldingJoins};
 
 /// The least that a query may use.
 const LEAST_MEMORY: u64 = 64 << 20;
+
+/// What is written like a function of ours, and is none.
+const WRITTEN_AS_FUNCTIONS: [&str; 3] = ["row_id", "cells", "slice"];
 
 /// A question whose words are understood.
 pub(crate) struct Bound {
@@ -96,6 +102,8 @@ pub(crate) struct Settings {
     pub reads_all: bool,
     /// Functions of the caller's.
     pub functions: Vec<Arc<dyn Callee>>,
+    /// Arrays that expressions read.
+    pub slices: Slices,
 }
 
 impl Settings {
@@ -105,7 +113,15 @@ impl Settings {
             budget: question.memory.unwrap_or(usual.budget),
             reads_all: question.reads_all,
             functions: question.functions.clone(),
+            slices: Slices::default(),
         }
+    }
+
+    /// The same for a question that reads arrays of these datasets.
+    pub(crate) fn reading(self, parsed: &Parsed, views: &[(String, View)]) -> Settings {
+        let is_read = |key: &String| parsed.tables.iter().any(|table| table.is_value && table.key == *key);
+        let read = views.iter().filter(|(key, _)| is_read(key)).cloned();
+        Settings { slices: Slices::of(read), ..self }
     }
 }
 
@@ -113,7 +129,7 @@ impl Default for Settings {
     fn default() -> Settings {
         // A quarter of what the process may use.
         let budget = (Memory::process().bytes() / 4).max(LEAST_MEMORY);
-        Settings { budget, reads_all: false, functions: Vec::new() }
+        Settings { budget, reads_all: false, functions: Vec::new(), slices: Slices::default() }
     }
 }
 
@@ -145,7 +161,10 @@ pub(crate) async fn bind(
     add_functions(&context, &settings.functions)?;
     let mut tables = Vec::new();
     for (key, view) in views {
-        let table = parsed.tables.iter().find(|table| table.key == *key);
+        let table = table_of(&parsed, key);
+        if table.is_some_and(|table| table.is_value) {
+            continue;
+        }
         if let Some((table, array)) = table.and_then(|table| Some((table, table.array.as_ref()?))) {
             register_cells(&context, table, view, array, &parsed.text).await?;
             continue;
@@ -155,9 +174,21 @@ pub(crate) async fn bind(
     check_functions(&parsed, &context)?;
     let asked = Asked { text: &parsed.text, budget };
     let is_tensor = |name: &str| tables.iter().any(|(_, opened)| opened.tensors.contains(name));
-    let (statement, plan) = plan(&context, &parsed.statement, &is_tensor, &asked).await?;
+    let (statement, plan) = plan(&context, &parsed.statement, &is_tensor, &settings.slices, &asked).await?;
     let (state, reads_all) = (context.state(), settings.reads_all);
     Ok(Bound { state, statement, plan, parsed, tables, budget, reads_all, _waiting: waiting })
+}
+
+/// The table of a key. If it is read both as rows and for its arrays, the former counts.
+fn table_of<'a>(parsed: &'a Parsed, key: &str) -> Option<&'a TableRef> {
+    let mut found = None;
+    for table in parsed.tables.iter().filter(|table| table.key == key) {
+        if !table.is_value {
+            return Some(table);
+        }
+        found = Some(table);
+    }
+    found
 }
 
 /// Understands a statement about rows in memory, which it calls by `name`.
@@ -181,7 +212,8 @@ pub(crate) async fn bind_rows(
         .register_table(TableReference::bare(name), Arc::new(table))
         .map_err(|error| explained(error, &asked))?;
     check_functions(&parsed, &context)?;
-    let (statement, plan) = plan(&context, &parsed.statement, &|name| tensors.contains(name), &asked).await?;
+    let is_tensor = |name: &str| tensors.contains(name);
+    let (statement, plan) = plan(&context, &parsed.statement, &is_tensor, &settings.slices, &asked).await?;
     Ok(Bound {
         state: context.state(),
         statement,
@@ -221,6 +253,7 @@ fn state(budget: u64, waiting: &Waiting, partitions: usize) -> Result<SessionSta
     planners.extend(SessionStateDefaults::default_expr_planners());
     // Before types are made equal: a label and a number have none in common.
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(Singles));
     if let Some(labels) = Labels::new(&functions) {
         rules.insert(0, Arc::new(labels));
     }
@@ -235,6 +268,7 @@ fn state(budget: u64, waiting: &Waiting, partitions: usize) -> Result<SessionSta
     for function in functions {
         state.register_udf(function).map_err(internal)?;
     }
+    state.register_udaf(exact_sum()).map_err(internal)?;
     Ok(state)
 }
 
@@ -245,7 +279,7 @@ fn add_functions(context: &SessionContext, functions: &[Arc<dyn Callee>]) -> Res
     }
     let mut known = known_functions(&context.state());
     known.extend(reduction_names());
-    known.extend(["row_id", "cells"].map(str::to_owned));
+    known.extend(WRITTEN_AS_FUNCTIONS.map(str::to_owned));
     for callee in functions {
         let name = callee.name();
         if known.contains(&name.to_lowercase()) {
@@ -263,8 +297,7 @@ pub fn function_names() -> Vec<String> {
     let Ok(state) = state(LEAST_MEMORY, &Waiting::default(), 1) else { return Vec::new() };
     let mut names: Vec<String> = known_functions(&state).into_iter().collect();
     names.extend(reduction_names());
-    names.push("row_id".to_owned());
-    names.push("cells".to_owned());
+    names.extend(WRITTEN_AS_FUNCTIONS.map(str::to_owned));
     names.sort_unstable();
     names.dedup();
     names
@@ -364,11 +397,13 @@ async fn register(
         })
         .collect();
     let stored = tensors.clone();
+    let slices = Slices::of([("dataset".to_owned(), view.clone())]);
     let identity = [format!("row_number() AS {}", quoted(ROW)), format!("row_id() AS {}", quoted(ID))];
     for (key, more) in [(key.to_owned(), &[][..]), (format!("{key}{WITH_ROWS}"), &identity[..])] {
         let items = [&items[..], more].concat().join(", ");
         let inner = parse(&format!("SELECT {items} FROM {}", quoted(&base)), false)?;
-        let (_, plan) = plan(context, &inner.statement, &|name| stored.contains(name), &asked).await?;
+        let is_tensor = |name: &str| stored.contains(name);
+        let (_, plan) = plan(context, &inner.statement, &is_tensor, &slices, &asked).await?;
         if more.is_empty() {
             tensors = tensors_of(plan.schema().as_arrow());
         }
@@ -390,8 +425,10 @@ async fn plan(
     context: &SessionContext,
     statement: &Statement,
     is_tensor: &(dyn Fn(&str) -> bool + Sync),
+    slices: &Slices,
     asked: &Asked<'_>,
 ) -> Result<(Statement, LogicalPlan), QueryError> {
+    slices.read(statement, context, asked).await?;
     let state = context.state();
     let attempt = async |keep_plain: &HashSet<usize>| {
         let mut resolved = statement.clone();
@@ -399,7 +436,9 @@ async fn plan(
             state.scalar_functions().get(&name.to_lowercase()).is_some_and(|function| is_plain(function))
         };
         let reductions = resolve_reductions(&mut resolved, &|name| is_tensor(name), &is_plain, keep_plain);
-        let plan = state.statement_to_plan(Parsable::Statement(Box::new(resolved.clone()))).await;
+        let mut planned = resolved.clone();
+        slices.put(&mut planned);
+        let plan = state.statement_to_plan(Parsable::Statement(Box::new(planned))).await;
         (plan.map(|plan| (resolved, plan)), reductions)
     };
     let mut keep_plain = HashSet::new();
@@ -477,7 +516,7 @@ fn unknown_function(statement: &Statement, context: &SessionContext) -> Option<(
     use std::ops::ControlFlow;
     let mut known = known_functions(&context.state());
     known.extend(reduction_names());
-    known.insert("row_id".to_owned());
+    known.extend(["row_id", "slice"].map(str::to_owned));
     let found = ast::visit_expressions(statement, |expr| {
         if let ast::Expr::Function(function) = expr
             && let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice()

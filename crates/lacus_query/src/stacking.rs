@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, UInt64Array};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, Schema};
 use arrow::row::{RowConverter, SortField};
 use lacus_arrow::Mapping;
 
@@ -27,11 +27,12 @@ pub(crate) struct Groups {
     pub ends: Vec<usize>,
 }
 
-/// Groups of rows with equal keys. Missing values are equal to each other, and so are NaNs.
+/// Groups of rows with equal keys. Missing values are equal to each other, and so are NaNs and zeros of either sign.
 pub(crate) fn groups(keys: &[ArrayRef]) -> Result<Groups, String> {
     let wrong = |error: arrow::error::ArrowError| error.to_string();
+    let keys: Vec<ArrayRef> = keys.iter().map(with_one_zero).collect();
     let fields = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
-    let rows = RowConverter::new(fields).map_err(wrong)?.convert_columns(keys).map_err(wrong)?;
+    let rows = RowConverter::new(fields).map_err(wrong)?.convert_columns(&keys).map_err(wrong)?;
     let mut members: Vec<Vec<u64>> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for (place, row) in rows.iter().enumerate() {
@@ -48,6 +49,19 @@ pub(crate) fn groups(keys: &[ArrayRef]) -> Result<Groups, String> {
         ends.push(order.len());
     }
     Ok(Groups { order, ends })
+}
+
+/// Numbers without zeros that have a sign.
+fn with_one_zero(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float32 => {
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0))
+        }
+        DataType::Float64 => {
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0))
+        }
+        _ => Arc::clone(array),
+    }
 }
 
 /// A row for each group, of rows that lie group after group: columns that are the same throughout a group have its first value, the

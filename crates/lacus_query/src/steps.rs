@@ -16,14 +16,16 @@ use arrow::datatypes::{DataType, Float64Type};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, LimitClause, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr,
-    Statement, TableAlias, TableFactor, Value, WildcardAdditionalOptions,
+    Statement, TableFactor, Value, WildcardAdditionalOptions,
 };
 use lacus_dataset::{Draw, View, drawn};
 use lacus_io::boxed;
 
 use crate::answer::{Answer, Table};
 use crate::error::QueryError;
-use crate::language::{Clause, ExpandBy, Parsed, SampleBy, table_named};
+use crate::language::{
+    Clause, ExpandBy, ID, Parsed, ROW, SampleBy, WITH_ROWS, alias_of, mentions, table_named,
+};
 use crate::rows::chosen;
 use crate::run::{computed, places, plan_text, table, view};
 use crate::session::{Bound, Settings, bind, bind_rows};
@@ -301,6 +303,10 @@ impl Steps {
     async fn expand(&mut self, clause: &Clause<ExpandBy>) -> Result<(), QueryError> {
         let of_one = "EXPAND BY needs one dataset in FROM: rows of a join have no neighbours";
         let (key, _) = self.source().ok_or_else(|| self.wrong(of_one, &clause.bytes))?;
+        if mentions(&self.parsed.statement, ROW) {
+            let why = "EXPAND BY adds rows, so `row_number()` would mean two things; `row_id()` means one";
+            return Err(self.wrong(why, &clause.bytes));
+        }
         let mut asked = self.part(vec![everything()], false)?;
         let (select, _) = Steps::query_mut(&mut asked)?;
         only_where(select);
@@ -321,13 +327,11 @@ impl Steps {
         {
             let known_as = name.0.last().and_then(|part| part.as_ident()).cloned();
             let known_as = known_as.unwrap_or_else(|| Ident::new("dataset"));
-            alias.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: known_as,
-                columns: Vec::new(),
-                at: None,
-            });
-            *name = ObjectName::from(vec![Ident::with_quote('"', EXPANDED)]);
+            alias.get_or_insert_with(|| alias_of(known_as));
+            let has_ids = name.0.last().and_then(|part| part.as_ident());
+            let has_ids = has_ids.is_some_and(|name| name.value.ends_with(WITH_ROWS));
+            let key = format!("{EXPANDED}{}", if has_ids { WITH_ROWS } else { "" });
+            *name = ObjectName::from(vec![Ident::with_quote('"', key)]);
         }
         Ok(())
     }
@@ -339,7 +343,8 @@ impl Steps {
         if !from.joins.is_empty() {
             return None;
         }
-        let key = name.0.last()?.as_ident()?.value.clone();
+        let key = &name.0.last()?.as_ident()?.value;
+        let key = key.strip_suffix(WITH_ROWS).unwrap_or(key).to_owned();
         let known_as = alias.as_ref().map_or_else(|| key.clone(), |alias| alias.name.value.clone());
         Some((key, known_as))
     }
@@ -450,6 +455,7 @@ impl Steps {
     /// Values of expressions for each row.
     async fn values(&self, rows: &Rows, exprs: Vec<Expr>) -> Result<Vec<ArrayRef>, QueryError> {
         let names = hidden_names(exprs.len());
+        let wants_ids = exprs.iter().any(|expr| mentions(expr, ID));
         let items = exprs.iter().enumerate().map(|(place, expr)| hidden_item(place, expr));
         let mut asked = self.part(items.collect(), false)?;
         let (select, _) = Steps::query_mut(&mut asked)?;
@@ -459,7 +465,15 @@ impl Steps {
             Rows::View(view) => {
                 // The expressions are about the dataset, whatever columns the answer has.
                 let known_as = self.known_as();
-                only_from(select, &known_as);
+                match wants_ids {
+                    true => only_from(select, &format!("{known_as}{WITH_ROWS}")),
+                    false => only_from(select, &known_as),
+                }
+                if let Some(TableFactor::Table { alias, .. }) =
+                    select.from.first_mut().map(|from| &mut from.relation).filter(|_| wants_ids)
+                {
+                    *alias = Some(alias_of(Ident::with_quote('"', &*known_as)));
+                }
                 let mut columns = view.source().column_names();
                 columns.extend(
                     view.computed()
@@ -471,6 +485,11 @@ impl Steps {
                 let view = view.with_columns(&columns, view.computed())?;
                 let views = [(known_as, view)];
                 table(&bind(asked, &views, &self.settings).await?).await?
+            }
+            Rows::Table(_) if wants_ids => {
+                let why =
+                    "`row_id()` and `random(seed)` need rows of a dataset: this query answers with a table";
+                return Err(QueryError::text(why));
             }
             Rows::Table(rows) => {
                 let known_as = self.known_as();

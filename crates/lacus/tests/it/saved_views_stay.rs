@@ -128,7 +128,7 @@ fn a_copy_says_where_it_came_from() {
         let view = main.repository().view("main").await.unwrap().every(9, -2, 5).unwrap();
         let (repository, options) = (main.repository(), WriteOptions::default());
         let to = "memory://saved-copy-to";
-        let made = repository.materialize(&view, to, &Default::default(), &options).await.unwrap();
+        let made = repository.materialize(&view, to, &Default::default(), &options, &[]).await.unwrap();
         let copy = made.view("main").await.unwrap();
         assert_eq!(words(&copy).await, words(&view).await);
         let (_, commit) = made.commit_at(&Place::main(), None).await.unwrap();

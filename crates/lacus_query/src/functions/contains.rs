@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, plan_err};
 use datafusion::functions::string;
 use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use lacus_arrow::Mapping;
 
 use super::function::{Body, Call, Function, Planned};
-use crate::tensors::{Kind, in_order, loaded_complex};
+use crate::tensors::{Kind, in_order, loaded, loaded_complex};
 
 #[derive(Debug)]
 struct Contains;
@@ -38,6 +39,9 @@ impl Body for Contains {
             return Ok(call.plain_field(DataType::Boolean));
         }
         call.operand(0)?;
+        if is_class_name(call.fields) {
+            return Ok(call.plain_field(DataType::Boolean));
+        }
         match call.operand(1)?.dims.rank() {
             Some(0) => Ok(call.plain_field(DataType::Boolean)),
             _ => plan_err!("{}: expected a number, found {}", call.name, call.describe(1)),
@@ -60,6 +64,9 @@ impl Body for Contains {
             })?;
             return result.into_array(call.rows);
         }
+        if is_class_name(&call.fields) {
+            return by_name(call);
+        }
         let (tensors, values) = (call.tensors(0)?, call.tensors(1)?);
         let mut found = Vec::with_capacity(call.rows);
         for row in 0..call.rows {
@@ -73,6 +80,30 @@ impl Body for Contains {
         }
         Ok(Arc::new(BooleanArray::from(found)))
     }
+}
+
+/// Whether the name of a class is looked for among several labels.
+fn is_class_name(fields: &[FieldRef]) -> bool {
+    let is_text = matches!(fields[1].data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    is_text && Mapping::noted(&fields[0]).is_some_and(|(column, _)| !column.class_names().is_empty())
+}
+
+/// Whether one of the labels of a row has a name.
+fn by_name(call: &Call) -> Result<ArrayRef> {
+    let column = Mapping::noted(&call.fields[0]);
+    let names = column.as_ref().map_or(&[][..], |(column, _)| column.class_names());
+    let (tensors, wanted) = (call.tensors(0)?, call.texts(1)?);
+    let mut found = Vec::with_capacity(call.rows);
+    for row in 0..call.rows {
+        let Some(labels) = tensors.get(row)?.filter(|_| wanted.is_valid(row)) else {
+            found.push(None);
+            continue;
+        };
+        let number = names.iter().position(|name| name == wanted.value(row));
+        let labels = loaded::<i64>(labels.view().dtype(), &in_order(&labels.view()));
+        found.push(Some(number.is_some_and(|number| labels.contains(&(number as i64)))));
+    }
+    Ok(Arc::new(BooleanArray::from(found)))
 }
 
 #[cfg(test)]

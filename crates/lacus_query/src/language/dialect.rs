@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::limits::PARSER_DEPTH;
+use super::slices::parse_slice;
 use super::subscript::parse_subscripts;
 use super::weights::parse_weights;
 
@@ -85,7 +86,7 @@ impl Dialect for Language {
             return Some(Err(ParserError::RecursionLimitExceeded));
         };
         self.effort.set(effort);
-        parse_weights(parser)
+        parse_weights(parser).or_else(|| parse_slice(parser))
     }
 
     fn parse_infix(

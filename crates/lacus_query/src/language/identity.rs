@@ -14,12 +14,13 @@ use std::ops::{ControlFlow, Range};
 use datafusion::sql::sqlparser::ast::{
     ExceptSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinConstraint,
     JoinOperator, ObjectName, ObjectNamePart, OrderBy, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut,
+    VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 
 use super::source::{Source, bytes_of, span_of};
 use super::subscript::call;
+use super::tables::alias_of;
 use crate::error::QueryError;
 
 /// The column that has the place of a row, from 0 on.
@@ -31,9 +32,25 @@ pub(crate) const ID: &str = "\u{1}id";
 /// What the key of a table ends with that has these columns.
 pub(crate) const WITH_ROWS: &str = "\u{1}rows";
 
-/// Replaces the calls by columns.
-pub(super) fn read_identity(source: &Source<'_>, query: &mut Query) -> Result<(), QueryError> {
-    Walk { source }.query(query, &[])
+/// Replaces the calls by columns. `outside` are expressions of clauses that belong to the outermost SELECT.
+pub(super) fn read_identity<'e>(
+    source: &Source<'_>,
+    query: &mut Query,
+    outside: impl Iterator<Item = &'e mut Expr>,
+) -> Result<(), QueryError> {
+    let mut outside: Vec<&mut Expr> = outside.collect();
+    Walk { source }.query(query, &[], &mut outside)
+}
+
+/// Whether something asks for one of these columns.
+pub(crate) fn mentions(part: &impl Visit, column: &str) -> bool {
+    let found = visit_expressions(part, |expr| match expr {
+        Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|name| name.value == column) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Whether EXCEPT was put behind `*` here, not by the user.
@@ -55,7 +72,12 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// `visible` are the names of WITH that the query may use.
-    fn query(&mut self, query: &mut Query, visible: &[String]) -> Result<(), QueryError> {
+    fn query(
+        &mut self,
+        query: &mut Query,
+        visible: &[String],
+        outside: &mut [&mut Expr],
+    ) -> Result<(), QueryError> {
         let mut visible = visible.to_vec();
         if let Some(with) = &mut query.with {
             for cte in &mut with.cte_tables {
@@ -63,11 +85,11 @@ impl Walk<'_> {
                 if with.recursive {
                     visible.push(name.clone());
                 }
-                self.query(&mut cte.query, &visible)?;
+                self.query(&mut cte.query, &visible, &mut [])?;
                 visible.push(name);
             }
         }
-        self.body(&mut query.body, &mut query.order_by, &visible)
+        self.body(&mut query.body, &mut query.order_by, &visible, outside)
     }
 
     fn body(
@@ -75,13 +97,14 @@ impl Walk<'_> {
         body: &mut SetExpr,
         order_by: &mut Option<OrderBy>,
         visible: &[String],
+        outside: &mut [&mut Expr],
     ) -> Result<(), QueryError> {
         match body {
-            SetExpr::Select(select) => self.select(select, order_by, visible),
-            SetExpr::Query(query) => self.query(query, visible),
+            SetExpr::Select(select) => self.select(select, order_by, visible, outside),
+            SetExpr::Query(query) => self.query(query, visible, outside),
             SetExpr::SetOperation { left, right, .. } => {
-                self.body(left, &mut None, visible)?;
-                self.body(right, &mut None, visible)
+                self.body(left, &mut None, visible, &mut [])?;
+                self.body(right, &mut None, visible, &mut [])
             }
             _ => Ok(()),
         }
@@ -92,6 +115,7 @@ impl Walk<'_> {
         select: &mut Select,
         order_by: &mut Option<OrderBy>,
         visible: &[String],
+        outside: &mut [&mut Expr],
     ) -> Result<(), QueryError> {
         let mut tables = Vec::new();
         for from in &mut select.from {
@@ -110,6 +134,13 @@ impl Walk<'_> {
         self.expressions(&mut select.named_window, visible, &mut tables)?;
         self.expressions(&mut select.qualify, visible, &mut tables)?;
         self.expressions(order_by, visible, &mut tables)?;
+        for expr in outside {
+            self.expressions(*expr, visible, &mut tables)?;
+            if mentions(*expr, ROW) {
+                let why = "`row_number()` is not possible here: rows have other places by now; `row_id()` is";
+                return Err(QueryError::text(why));
+            }
+        }
         if !tables.iter().any(|table| table.is_asked) {
             return Ok(());
         }
@@ -142,7 +173,7 @@ impl Walk<'_> {
                 }
                 TableFactor::Derived { subquery, alias, .. } => {
                     table(alias, None, false);
-                    self.query(subquery, visible)?;
+                    self.query(subquery, visible, &mut [])?;
                 }
                 TableFactor::NestedJoin { table_with_joins, .. } => {
                     self.tables(table_with_joins, visible, tables)?;
@@ -307,12 +338,7 @@ fn rename(from: &mut TableWithJoins, tables: &[Table], at: &mut usize) {
         let Some(ident) = name.0.last().and_then(|part| part.as_ident()).cloned().filter(|_| is_asked) else {
             continue;
         };
-        alias.get_or_insert_with(|| TableAlias {
-            explicit: true,
-            name: ident.clone(),
-            columns: Vec::new(),
-            at: None,
-        });
+        alias.get_or_insert_with(|| alias_of(ident.clone()));
         let key = format!("{}{WITH_ROWS}", ident.value);
         *name = ObjectName::from(vec![Ident::with_quote_and_span('"', ident.span, key)]);
     }
@@ -334,7 +360,7 @@ impl VisitorMut for Expressions<'_, '_> {
         if self.depth > 1 {
             return ControlFlow::Continue(());
         }
-        match self.walk.query(query, self.visible) {
+        match self.walk.query(query, self.visible, &mut []) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }

@@ -12,6 +12,7 @@ mod limits;
 mod signs;
 mod states;
 mod subscript;
+mod slices;
 mod weights;
 mod tql;
 mod dialect;
@@ -27,14 +28,15 @@ mod tests;
 
 pub(crate) use clauses::{Clause, Clauses, ExpandBy, SampleBy};
 pub(crate) use fold::fold_constants;
-pub(crate) use identity::{ID, ROW, WITH_ROWS, is_ours};
+pub(crate) use identity::{ID, ROW, WITH_ROWS, is_ours, mentions};
 pub(crate) use names::{identifier, name_columns, written};
 pub(crate) use reductions::{Reduction, reduction_names, resolve_reductions};
 pub(crate) use signs::Parameter;
+pub(crate) use slices::{Slice, names_of, slice_of, written_slice};
 pub(crate) use source::bytes_of;
 pub(crate) use states::At;
 pub(crate) use subscript::call;
-pub(crate) use tables::{TableRef, table_named};
+pub(crate) use tables::{TableRef, alias_of, table_named};
 
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -105,11 +107,10 @@ fn read(text: &str, default_dataset: bool) -> Result<Parsed, QueryError> {
         };
         return Err(source.error(why, bytes(next.span)));
     }
-    let tables = tables::take_tables(&source, &mut query, default_dataset)?;
-    clauses.expressions().try_for_each(|expr| tables::check_expression(&source, expr))?;
+    let tables = tables::take_tables(&source, &mut query, clauses.expressions(), default_dataset)?;
     tql::read_names(&mut query);
     clauses.expressions().for_each(tql::read_names);
-    identity::read_identity(&source, &mut query)?;
+    identity::read_identity(&source, &mut query, clauses.expressions())?;
     Ok(Parsed {
         statement: Statement::Query(query),
         kind,

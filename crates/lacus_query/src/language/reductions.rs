@@ -417,6 +417,7 @@ impl Resolver<'_> {
                 !(of_shape && index) && is(root)
             }
             Expr::Function(function) if reduction(function).is_some() => arguments(function).count() > 1,
+            Expr::Function(function) if is_named(function, "slice") => true,
             Expr::Function(function) if is_named(function, "subscript") => {
                 arguments(function).next().is_some_and(is)
             }

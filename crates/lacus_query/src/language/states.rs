@@ -6,7 +6,7 @@
 //! dataset TIMESTAMP AS OF '2026-01-01'                dataset AT (timestamp => '2026-01-01')
 //! ```
 //!
-//! Behind `cells('name')` they mean the dataset of the array.
+//! Behind `cells('name')` and `slice('name', …)` they mean the dataset of the array.
 //!
 //! All are turned into `AT ('kind', 'value')`, which the parser reads as part of the table; for an array, as its last argument.
 
@@ -21,7 +21,10 @@ use crate::error::QueryError;
 /// The function that makes a table of an array.
 pub(super) const CELLS: &str = "cells";
 
-/// What stands for `AT` among the arguments of it. No name of a user's begins so.
+/// The function that makes a value of an array.
+pub(super) const SLICE: &str = "slice";
+
+/// What stands for `AT` among the arguments of either. No name of a user's begins so.
 const STATE_OF_ARRAY: &str = "\u{1}at";
 
 /// A state of a dataset.
@@ -61,7 +64,7 @@ pub(super) fn read_states(source: &mut Source<'_>) -> Result<(), QueryError> {
     let mut at = 0;
     while at < tokens.len() {
         let follows_name = read.last().is_some_and(|token| matches!(token.token, Token::Word(_)));
-        let follows_array = ends_with_cells(&read);
+        let follows_array = ends_with_array(&read);
         let state = if follows_name || follows_array { state(source, &tokens[at..])? } else { None };
         match state {
             Some((state, length)) => {
@@ -102,15 +105,23 @@ pub(super) fn read_states(source: &mut Source<'_>) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Whether the tokens end with `cells(…)`.
-fn ends_with_cells(tokens: &[TokenWithSpan]) -> bool {
-    if tokens.last().is_none_or(|last| last.token != Token::RParen) {
-        return false;
+/// Whether the tokens end with `cells(…)` or `slice(…)`.
+fn ends_with_array(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        match token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth > 1 => depth -= 1,
+            Token::LParen => {
+                let name = at.checked_sub(1).and_then(|before| tokens.get(before));
+                return name
+                    .is_some_and(|name| [CELLS, SLICE].iter().any(|known| is_word(&name.token, known)));
+            }
+            _ if depth == 0 => return false,
+            _ => {}
+        }
     }
-    // It takes names only, so there are no brackets inside.
-    let open = tokens.iter().rposition(|token| token.token == Token::LParen);
-    let name = open.and_then(|open| tokens.get(open.checked_sub(1)?));
-    name.is_some_and(|name| is_word(&name.token, CELLS))
+    false
 }
 
 /// The state that some tokens begin with, and how many tokens it has.
@@ -220,7 +231,7 @@ pub(super) fn written(version: &TableVersion) -> Option<At> {
     called(function)
 }
 
-/// The state that [`read_states`] left among the arguments of `cells`.
+/// The state that [`read_states`] left among the arguments of `cells` or `slice`.
 pub(super) fn state_of_array(argument: &FunctionArg) -> Option<At> {
     let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(function))) = argument else { return None };
     let name = function.name.0.first()?.as_ident()?;

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
 /// One axis of a subscript.
-enum Axis {
+pub(super) enum Axis {
     Index(Box<Expr>),
     /// From, to, step.
     Slice(Box<[Option<Expr>; 3]>),
@@ -50,7 +50,8 @@ pub(super) fn parse_subscripts(parser: &mut Parser<'_>, root: &Expr) -> Result<E
     parser.parse_compound_expr(root, chain)
 }
 
-fn parse_axis(parser: &mut Parser<'_>) -> Result<Axis, ParserError> {
+/// Reads one axis of a subscript.
+pub(super) fn parse_axis(parser: &mut Parser<'_>) -> Result<Axis, ParserError> {
     if parser.peek_token_ref().token == Token::Period {
         for _ in 0..3 {
             parser.expect_token(&Token::Period)?;
@@ -59,7 +60,7 @@ fn parse_axis(parser: &mut Parser<'_>) -> Result<Axis, ParserError> {
     }
     let bound = |parser: &mut Parser<'_>| {
         let next = &parser.peek_token_ref().token;
-        let absent = matches!(next, Token::Colon | Token::Comma | Token::RBracket);
+        let absent = matches!(next, Token::Colon | Token::Comma | Token::RBracket | Token::RParen);
         if absent { Ok(None) } else { parser.parse_expr().map(Some) }
     };
     let start = bound(parser)?;
@@ -89,7 +90,8 @@ fn plain(mut axes: Vec<Axis>) -> Result<Subscript, Vec<Axis>> {
     }
 }
 
-fn subscript_call(root: Expr, axes: Vec<Axis>, span: Span) -> Expr {
+/// A subscript that SQL does not have.
+pub(super) fn subscript_call(root: Expr, axes: Vec<Axis>, span: Span) -> Expr {
     let mut bounds = Vec::new();
     let mut pattern = Vec::with_capacity(axes.len());
     for axis in axes {

@@ -9,14 +9,15 @@ use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, ObjectName, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableVersion, TableWithJoins, Value,
-    VisitMut, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinOperator,
+    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableVersion,
+    TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::handled::{check_body, check_expr, check_join, check_query, check_select, check_table};
+use super::slices::written_slice;
 use super::source::{Source, bytes_of, span_of};
-use super::states::{At, CELLS, state_of_array, written};
+use super::states::{At, CELLS, SLICE, state_of_array, written};
 use crate::error::QueryError;
 
 /// How many tables a query may read. Joins become a plan as deep as there are tables.
@@ -36,28 +37,29 @@ pub(crate) struct TableRef {
     pub(crate) at: Option<At>,
     /// The array of it whose cells are read, instead of its rows.
     pub(crate) array: Option<String>,
+    /// Whether only arrays of it are read, as values.
+    pub(crate) is_value: bool,
     /// Where the name stands; for a query without FROM, its SELECT.
     pub(crate) bytes: Range<usize>,
 }
 
-/// Checks a query, puts `FROM dataset` where it is left out, and lists the datasets.
-pub(super) fn take_tables(
+/// Checks a query, puts `FROM dataset` where it is left out, and lists the datasets. `outside` are expressions that stand outside of
+/// the statement. They may not ask anything themselves.
+pub(super) fn take_tables<'e>(
     source: &Source<'_>,
     query: &mut Query,
+    outside: impl Iterator<Item = &'e mut Expr>,
     default_dataset: bool,
 ) -> Result<Vec<TableRef>, QueryError> {
     let mut walk = Walk { source, tables: Vec::new(), keys: HashMap::new(), taken: HashSet::new(), withs: 0 };
     walk.query(query, &[], default_dataset)?;
-    Ok(walk.tables)
-}
-
-/// Checks expressions that stand outside of the statement. They may not ask anything themselves.
-pub(super) fn check_expression(source: &Source<'_>, expr: &mut Expr) -> Result<(), QueryError> {
-    let mut walk = Walk { source, tables: Vec::new(), keys: HashMap::new(), taken: HashSet::new(), withs: 0 };
-    walk.expressions(expr, &[])?;
-    match walk.tables.pop() {
-        Some(table) => Err(source.error("a query is not possible here", table.bytes)),
-        None => Ok(()),
+    let count = walk.tables.len();
+    for expr in outside {
+        walk.expressions(expr, &[])?;
+    }
+    match walk.tables[count..].iter().find(|table| !table.is_value) {
+        Some(table) => Err(source.error("a query is not possible here", table.bytes.clone())),
+        None => Ok(walk.tables),
     }
 }
 
@@ -243,7 +245,7 @@ impl Walk<'_> {
             alias.get_or_insert_with(|| alias_of(ident.clone()));
             *full_name = ObjectName::from(vec![Ident::with_quote_and_span('"', ident.span, key.clone())]);
         }
-        self.tables.push(TableRef { key, name: ident.value, at, array: None, bytes });
+        self.tables.push(TableRef { key, name: ident.value, at, array: None, is_value: false, bytes });
         Ok(())
     }
 
@@ -286,7 +288,39 @@ impl Walk<'_> {
         alias.get_or_insert_with(|| alias_of(Ident::with_quote_and_span('"', ident.span, array)));
         *full_name = ObjectName::from(vec![Ident::with_quote_and_span('"', ident.span, key.clone())]);
         let (name, array) = (dataset.to_owned(), Some(array.clone()));
-        self.tables.push(TableRef { key, name, at, array, bytes });
+        self.tables.push(TableRef { key, name, at, array, is_value: false, bytes });
+        Ok(())
+    }
+
+    /// `slice('array')` or `slice(dataset, 'array')`: an array as a value.
+    fn slice(&mut self, expr: &mut Expr) -> Result<(), QueryError> {
+        let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = &mut *expr else {
+            return Ok(());
+        };
+        let Some(ident) = name.0.first().and_then(|part| part.as_ident()).cloned() else { return Ok(()) };
+        if name.0.len() > 1 || !ident.value.eq_ignore_ascii_case(SLICE) {
+            return Ok(());
+        }
+        let (bytes, mut given) = (bytes_of(ident.span), std::mem::take(&mut list.args));
+        let at = given.last().and_then(state_of_array);
+        if at.is_some() {
+            given.pop();
+        }
+        let texts: Option<Vec<String>> = given.iter().map(text_of).collect();
+        let (dataset, array) = match texts.as_deref() {
+            Some([array]) => ("dataset", array),
+            Some([dataset, array]) => (dataset.as_str(), array),
+            _ => {
+                let why = "`slice` takes the name of an array in quotes, or a dataset and a name";
+                return Err(self.source.error(why, bytes));
+            }
+        };
+        if self.tables.len() == TABLES {
+            return Err(self.source.error(format!("a query reads {TABLES} tables at most"), bytes));
+        }
+        let key = self.key(dataset, &at, None);
+        *expr = written_slice(&key, array, ident.span);
+        self.tables.push(TableRef { key, name: dataset.to_owned(), at, array: None, is_value: true, bytes });
         Ok(())
     }
 
@@ -338,7 +372,8 @@ fn is_cells(name: &ObjectName) -> bool {
     matches!(&name.0[..], [only] if only.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case(CELLS)))
 }
 
-fn alias_of(name: Ident) -> TableAlias {
+/// What a table is called that the user gave no other name.
+pub(crate) fn alias_of(name: Ident) -> TableAlias {
     TableAlias { explicit: true, name, columns: Vec::new(), at: None }
 }
 
@@ -436,7 +471,7 @@ impl VisitorMut for Expressions<'_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        if let Err(error) = compare_with_query(self.walk.source, expr) {
+        if let Err(error) = compare_with_query(self.walk.source, expr).and_then(|()| self.walk.slice(expr)) {
             return ControlFlow::Break(error);
         }
         match check_expr(self.walk.source, expr) {

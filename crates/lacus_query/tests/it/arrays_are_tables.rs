@@ -11,7 +11,7 @@ use lacus_tensor::{DType, Tensor};
 
 use crate::datasets::{Only, answer, lines, tensor};
 
-async fn dataset(arrays: &[(&str, &Tensor, Wish)]) -> View {
+pub(crate) async fn dataset(arrays: &[(&str, &Tensor, Wish)]) -> View {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let url = format!("memory://arrays-{}", MADE.fetch_add(1, Ordering::Relaxed));
     let store = Store::open(&url, &Default::default()).unwrap();
@@ -25,16 +25,16 @@ async fn dataset(arrays: &[(&str, &Tensor, Wish)]) -> View {
     View::all(Arc::new(Dataset::new(table).frozen()), None).await.unwrap()
 }
 
-fn layout(name: &str) -> Wish {
+pub(crate) fn layout(name: &str) -> Wish {
     Wish { layout: Some(name.to_owned()), ..Wish::default() }
 }
 
-async fn rows(view: &View, text: &str) -> Vec<String> {
+pub(crate) async fn rows(view: &View, text: &str) -> Vec<String> {
     lines(&answer(view, text).await.unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
 /// An array of which every third element is zero, and the others are what no codec makes small.
-fn numbers(dims: [u64; 2]) -> Tensor {
+pub(crate) fn numbers(dims: [u64; 2]) -> Tensor {
     let mixed = |at: u64| {
         let mixed = at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 56

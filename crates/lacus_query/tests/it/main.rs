@@ -4,6 +4,7 @@ mod datasets;
 
 mod answers_are_views_or_tables;
 mod arrays_are_tables;
+mod arrays_are_values;
 mod late_reading_changes_no_answer;
 mod only_what_is_needed_is_read;
 mod steps_go_beyond_sql;
