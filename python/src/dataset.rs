@@ -68,7 +68,7 @@ fn held<'py>(py: Python<'_>, items: Vec<PutArguments<'py>>) -> PyResult<Vec<Held
 }
 
 fn puts<'a>(held: &'a [HeldPut<'_>], wish: &Wish) -> PyResult<Vec<Put<'a>>> {
-    let put = |(name, value, metadata): &'a HeldPut<'_>| {
+    let put = |(name, value, metadata): &'a HeldPut<'_>| -> PyResult<Put<'a>> {
         let (name, metadata) = (name.clone(), metadata.clone());
         Ok(Put { name, value: value.value()?, wish: wish.clone(), metadata })
     };

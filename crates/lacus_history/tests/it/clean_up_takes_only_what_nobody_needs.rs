@@ -112,6 +112,25 @@ async fn expired_versions_cannot_be_opened_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_retention_drops_may_go_at_once() {
+    let home = memory();
+    let timeline = Timeline::new(home.clone(), World::real());
+    let mut main = Table::create(home.clone(), World::real()).await.unwrap();
+    for value in 1..=3 {
+        put(&mut main, "x", &[value, 0]).await;
+        commit(&timeline, &mut main, &format!("number {value}")).await;
+    }
+    // Somebody is about to name this.
+    home.put_new("data/staged.parquet", "rows".into()).await.unwrap();
+    let settings = GcOptions { retention: Some(Duration::ZERO), ..GC };
+    assert_eq!(gc(&timeline, settings).await.removable, []);
+    let report = gc(&timeline, GcOptions { dropped_grace: Some(Duration::ZERO), ..settings }).await;
+    assert_eq!(report.removable.len(), 2, "{report:?}");
+    assert!(home.exists("data/staged.parquet").await.unwrap());
+    assert_eq!(get(&timeline.open("main", None).await.unwrap().table, "x").await, [3, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commits_beyond_the_retention_lose_their_data() {
     let home = memory();
     let timeline = Timeline::new(home.clone(), World::real());
