@@ -84,6 +84,7 @@ from .settings import Settings, configure, settings
 from .sparse import SparseTensor
 from .table import Table
 from .tensor import Array
+from .text_search import TextIndex
 from .transaction import Transaction
 from .transform import MapReport
 from .udf import Udf, udf
@@ -140,6 +141,7 @@ __all__ = [
     "Tags",
     "Tensor",
     "TensorDiff",
+    "TextIndex",
     "Transaction",
     "Udf",
     "UnavailableError",

@@ -55,9 +55,9 @@ pub use read::row_index::RowAxis;
 pub use read::sample_read::{FetchedSamples, SampleRead};
 pub use read::samples::Samples;
 pub use read::scalars::{Numbers, ScalarRead, Scalars};
-pub use schema::FORMAT;
+pub use schema::{FORMAT, INDEX_PREFIX, is_hidden};
 pub use table::column_types::{ColumnTypes, Join};
-pub use table::rows::{ColumnHeader, ColumnInfo, RowChange};
+pub use table::rows::{ColumnHeader, ColumnInfo, RowChange, Whereabouts};
 pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, Table, TensorInfo};
 pub use upkeep::lives::{FileLife, Lives};
 pub use upkeep::{
