@@ -91,6 +91,7 @@ from .settings import Settings, configure, settings
 from .sparse import SparseTensor
 from .table import Table
 from .tensor import Array
+from .text_search import TextIndex
 from .transaction import Transaction
 from .transform import MapReport
 from .udf import Udf, udf
@@ -157,6 +158,7 @@ __all__ = [
     "Tensor",
     "TensorChange",
     "TensorDiff",
+    "TextIndex",
     "Transaction",
     "Udf",
     "UnavailableError",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _dtypes, _moments
+from . import _dtypes, _moments, text_search
 from ._arrays import NDArray
 from ._display import size_text
 from ._guard import guard
@@ -20,9 +20,11 @@ from ._values import columnar
 from .errors import InvalidError, OutOfBoundsError
 from .sample import Link, Sample
 from .tensor import quoted
+from .text_search import TextIndex
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .view import View
 
 __all__ = ["Column"]
 
@@ -297,6 +299,60 @@ class Column:
         if isinstance(names, str):
             raise InvalidError(f"{self._what}: class names are a list of texts, found one text")
         return self._dataset._rows.add_class_names(self._name, [str(name) for name in names], durable)
+
+    # Searching.
+
+    def search(
+        self, wanted: str, k: int = 10, *, where: str | None = None, params: Sequence[Any] = (), memory: int | str | None = None
+    ) -> View:
+        """The rows that match best, best first, with a column ``score``.
+
+        Args:
+            wanted: words, for a column of texts. Rows with any of them match; ``"a phrase"`` in double quotes, ``+must`` and
+                ``-not`` say more. The score is BM25 over all rows of the dataset.
+            k: how many rows at most. Fewer come back only if fewer match.
+            where: a condition of SQL: only rows for which it holds are searched.
+            params: values for ``?`` in the condition.
+            memory: see :meth:`Dataset.query`.
+
+        An index (:meth:`create_index`) makes it faster, and finds the same.
+
+        >>> ds["caption"].search("black cat", k=5)["caption"]
+        >>> ds["caption"].search('"black cat" -dog', where="label = ?", params=["photo"])
+        """
+        return text_search.search(self, wanted, k, where, params, memory)
+
+    def create_index(self, kind: str, *, durable: bool = False, **options: Any) -> TextIndex:
+        """Makes an index for searches, in place of the one of this kind that there is. It is part of the dataset's versions, branches and
+        merges.
+
+        Args:
+            kind: ``"text"`` for :meth:`search` by words, ``bm25`` and ``text_search``.
+            durable: returns only when it is safe against power loss.
+            **options: for ``"text"``: ``tokenizer``, which says what words are. ``"simple"``, the default, is letters and digits,
+                without case; ``"whitespace"`` is everything between spaces; ``"en_stem"`` is like simple and takes ``cats`` for
+                ``cat``, and so for ``de``, ``fr``, ``es`` and others.
+
+        Rows that are written later are searched without it; :meth:`update_index` adds them.
+
+        >>> ds["caption"].create_index("text", tokenizer="en_stem")
+        """
+        if kind != "text":
+            raise InvalidError(f"{self._what}: no index of kind {kind!r}; known: 'text'")
+        return text_search.create(self, durable, options)
+
+    def update_index(self, *, durable: bool = False) -> TextIndex:
+        """Adds the rows that its index does not cover."""
+        return text_search.update(self, durable)
+
+    def drop_index(self, *, durable: bool = False) -> bool:
+        """Drops its index. Returns whether there was one."""
+        return text_search.drop(self, durable)
+
+    @property
+    def index(self) -> TextIndex | None:
+        """Its index; None if there is none."""
+        return text_search.found(self)
 
     # The rest.
 

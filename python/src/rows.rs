@@ -8,6 +8,7 @@ use lacus::dataset::{Batch, ColumnSpec, Dataset, DatasetError, Extend, OnError, 
 use lacus::io::{Store, World};
 use lacus::media::{Limits, decode, probe};
 use lacus::sample::Column as SampleColumn;
+use lacus::search::{TextIndex, create_text_index, drop_text_index, text_index, update_text_index};
 use lacus::table::WriteOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -122,6 +123,13 @@ pub(crate) fn samples<'py>(
     dressed(values, column)
 }
 
+/// Tokenizer, segments, rows with a text, rows that are covered, bytes, what is wrong.
+type TextIndexFacts = (String, usize, u64, u64, u64, Option<String>);
+
+fn text_index_facts(index: TextIndex) -> TextIndexFacts {
+    (index.tokenizer, index.segments, index.rows, index.covered, index.bytes, index.problem)
+}
+
 /// The rows and columns of an open dataset.
 #[pyclass(frozen, module = "lacus._native")]
 pub(crate) struct Rows {
@@ -219,6 +227,44 @@ impl Rows {
     ) -> PyResult<u64> {
         self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
             dataset.add_class_names(name, &names, options).await
+        })
+    }
+
+    /// What is known of the text index of a column.
+    fn text_index(&self, py: Python<'_>, name: &str) -> PyResult<TextIndexFacts> {
+        let index =
+            self.handle.read_rows(py, false, async |dataset: &Dataset| text_index(dataset, name).await)?;
+        Ok(text_index_facts(index))
+    }
+
+    /// Makes the text index of a column.
+    fn create_text_index(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        tokenizer: Option<&str>,
+        durable: bool,
+    ) -> PyResult<TextIndexFacts> {
+        let index =
+            self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+                create_text_index(dataset, name, tokenizer, options).await
+            })?;
+        Ok(text_index_facts(index))
+    }
+
+    /// Adds the rows that the text index of a column does not cover.
+    fn update_text_index(&self, py: Python<'_>, name: &str, durable: bool) -> PyResult<TextIndexFacts> {
+        let index =
+            self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+                update_text_index(dataset, name, options).await
+            })?;
+        Ok(text_index_facts(index))
+    }
+
+    /// Whether there was a text index.
+    fn drop_text_index(&self, py: Python<'_>, name: &str, durable: bool) -> PyResult<bool> {
+        self.handle.write_rows(py, durable, async |dataset: &mut Dataset, options: &WriteOptions| {
+            drop_text_index(dataset, name, options).await
         })
     }
 

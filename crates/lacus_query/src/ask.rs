@@ -11,6 +11,7 @@ use crate::error::QueryError;
 use crate::language::Kind;
 use crate::question::{Question, Sources};
 use crate::run::{plan_text, table, view};
+use crate::search::open_searches;
 use crate::session::{Settings, open_all, read};
 use crate::steps::{Understood, understand};
 
@@ -20,9 +21,11 @@ use crate::steps::{Understood, understand};
 /// answered with a table. `EXPLAIN` is answered with a table of one column.
 #[boxed]
 pub async fn ask(question: &Question, sources: &dyn Sources) -> Result<Answer, QueryError> {
-    let parsed = read(question, sources)?;
-    let (kind, views) = (parsed.kind, open_all(&parsed, sources).await?);
-    let understood = understand(parsed, views, Settings::of(question)).await?;
+    let mut parsed = read(question, sources)?;
+    let (kind, mut views) = (parsed.kind, open_all(&parsed, sources).await?);
+    let settings = Settings::of(question);
+    open_searches(&mut parsed, &mut views, &settings).await?;
+    let understood = understand(parsed, views, settings).await?;
     if let Kind::Explain { analyze, verbose } = kind {
         let text = explained_text(understood, analyze, verbose).await?;
         let schema = Arc::new(Schema::new(vec![Field::new("plan", DataType::Utf8, false)]));
@@ -47,11 +50,12 @@ pub async fn explain(
     sources: &dyn Sources,
     analyze: bool,
 ) -> Result<String, QueryError> {
-    let parsed = read(question, sources)?;
+    let mut parsed = read(question, sources)?;
     let analyze = analyze || matches!(parsed.kind, Kind::Explain { analyze: true, .. });
     let verbose = matches!(parsed.kind, Kind::Explain { verbose: true, .. });
-    let views = open_all(&parsed, sources).await?;
-    explained_text(understand(parsed, views, Settings::of(question)).await?, analyze, verbose).await
+    let (mut views, settings) = (open_all(&parsed, sources).await?, Settings::of(question));
+    open_searches(&mut parsed, &mut views, &settings).await?;
+    explained_text(understand(parsed, views, settings).await?, analyze, verbose).await
 }
 
 async fn explained_text(understood: Understood, analyze: bool, verbose: bool) -> Result<String, QueryError> {

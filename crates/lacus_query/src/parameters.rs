@@ -63,6 +63,14 @@ pub(crate) fn fill(parsed: &mut Parsed, parameters: &Parameters) -> Result<(), Q
             filled = expr.visit(&mut filler);
         }
     }
+    for search in parsed.tables.iter_mut().filter_map(|table| table.search.as_mut()) {
+        if filled.is_continue() {
+            filled = search.args.visit(&mut filler);
+        }
+        if filled.is_continue() {
+            filled = search.rows.visit(&mut filler);
+        }
+    }
     match filled {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),

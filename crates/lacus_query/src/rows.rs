@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select, SelectItem,
+    SetExpr, Statement, TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use lacus_dataset::View;
 
-use crate::language::{ID, ROW, WITH_ROWS, call, identifier, is_ours, parse, written};
+use crate::language::{BM25, ID, ROW, WITH_ROWS, call, identifier, is_ours, parse, text_of, written};
 use crate::session::{Bound, quoted};
 
 /// What a view that answers a question has for columns.
@@ -173,6 +173,10 @@ impl VisitorMut for Unqualified<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(called) = called_bm25(expr) {
+            *expr = called;
+            return ControlFlow::Continue(());
+        }
         let Some(name) = column_of(expr, self.table).map(str::to_owned) else {
             return match expr {
                 Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
@@ -215,6 +219,25 @@ impl VisitorMut for Called {
         if column_of(expr, "t") == Some(ID) {
             *expr = call("row_id", Span::empty(), Vec::new());
         }
+        if let Some(called) = called_bm25(expr) {
+            *expr = called;
+        }
         ControlFlow::Continue(())
     }
+}
+
+/// The call of `bm25` that became this expression.
+fn called_bm25(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else {
+        return None;
+    };
+    if name.0.last()?.as_ident()?.value != BM25 {
+        return None;
+    }
+    let arg = |at: usize| match list.args.get(at)? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    let column = Expr::Identifier(identifier(&text_of(&arg(0)?)?));
+    Some(call("bm25", Span::empty(), vec![column, arg(1)?]))
 }

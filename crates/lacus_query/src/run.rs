@@ -11,8 +11,9 @@ use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::TryStreamExt;
-use lacus_dataset::View;
+use lacus_dataset::{ErrorKind, View};
 use lacus_io::boxed;
+use lacus_search::text_scores;
 
 use crate::answer::Table;
 use crate::error::QueryError;
@@ -22,7 +23,8 @@ use crate::language::parse;
 use crate::late::{places_only, read_late};
 use crate::question::Callee;
 use crate::rows::{chosen, is_chain};
-use crate::session::{Bound, Settings, bind, quoted};
+use crate::scoring::{Scored, check_column, note, searches};
+use crate::session::{Bound, STORED, Settings, bind, quoted};
 
 /// Some columns of some rows of a view as one batch, also those that are computed. `functions` are those of the caller's that
 /// expressions may use.
@@ -86,6 +88,7 @@ pub(crate) async fn places(bound: &Bound) -> Result<Option<Vec<u64>>, QueryError
     let Some((plan, is_ordered)) = places_only(optimized, bound.reads_all).map_err(wrong)? else {
         return Ok(None);
     };
+    score(bound, &plan).await?;
     let physical = physical(bound, &plan).await?;
     let stream = execute_stream(physical, bound.state.task_ctx()).map_err(wrong)?;
     let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(wrong)?;
@@ -123,6 +126,60 @@ async fn physical(bound: &Bound, plan: &LogicalPlan) -> Result<Arc<dyn Execution
     made.map_err(|error| explained(error, &bound.asked()))
 }
 
+/// Works out the scores of text search that a plan needs.
+#[boxed]
+async fn score(bound: &Bound, plan: &LogicalPlan) -> Result<(), QueryError> {
+    let needed = searches(plan).map_err(|error| explained(error, &bound.asked()))?;
+    for scored in needed.into_iter().filter(|scored| !bound.scoring.has(scored)) {
+        let view = scored_view(bound, &scored)?;
+        let scores = text_scores(view.source(), &scored.column, &scored.words, bound.reads_all).await;
+        let scores = scores.map_err(|error| match error.kind() {
+            ErrorKind::Invalid | ErrorKind::NotFound => at_call(bound, error.to_string()),
+            _ => error.into(),
+        })?;
+        bound.scoring.learn(scored, scores);
+    }
+    Ok(())
+}
+
+/// The view whose texts are searched.
+fn scored_view<'b>(bound: &'b Bound, scored: &Scored) -> Result<&'b View, QueryError> {
+    let (key, is_stored) = match scored.table.strip_prefix(STORED) {
+        Some(key) => (key, true),
+        None => (scored.table.as_str(), false),
+    };
+    let opened = bound.table(key);
+    let opened = opened.ok_or_else(|| QueryError::Internal(format!("{key:?} is not open for a search")))?;
+    // Expressions of a view may use columns that it does not show.
+    if !is_stored {
+        check_column(&opened.view, &scored.column).map_err(|why| at_call(bound, why))?;
+    }
+    Ok(&opened.view)
+}
+
+/// An error of a call of `bm25`, which is found if there is one only.
+fn at_call(bound: &Bound, why: String) -> QueryError {
+    let text = &bound.parsed.text;
+    let mut calls = text.match_indices("bm25(");
+    match (calls.next(), calls.next()) {
+        (Some((at, _)), None) => QueryError::at(why, text, at..at + "bm25".len()),
+        _ => QueryError::text(why),
+    }
+}
+
+/// What is to be said of the searches in a plan.
+async fn search_notes(bound: &Bound, plan: &LogicalPlan) -> Result<Vec<String>, QueryError> {
+    let mut notes = bound.parsed.notes.clone();
+    let needed = searches(plan).map_err(|error| explained(error, &bound.asked()))?;
+    for scored in needed {
+        let note = note(scored_view(bound, &scored)?, &scored.column).await?;
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Ok(notes)
+}
+
 /// The table that answers.
 #[boxed]
 pub(crate) async fn table(bound: &Bound) -> Result<Table, QueryError> {
@@ -130,6 +187,7 @@ pub(crate) async fn table(bound: &Bound) -> Result<Table, QueryError> {
     let plan = table_plan(bound).map_err(wrong)?;
     // As the query says it, with what fields say of tensors.
     let schema = Arc::new(plan.schema().as_arrow().clone());
+    score(bound, &plan).await?;
     let physical = physical(bound, &plan).await?;
     let stream = execute_stream(physical, bound.state.task_ctx()).map_err(wrong)?;
     let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(wrong)?;
@@ -164,6 +222,9 @@ pub(crate) async fn plan_text(bound: &Bound, analyze: bool, verbose: bool) -> Re
         (true, false) => "answer: a view of all rows; these steps read its columns\n\n",
         _ => "answer: a table\n\n",
     };
+    for note in search_notes(bound, &plan).await? {
+        text += &format!("{note}\n\n");
+    }
     if verbose {
         let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
         text += &format!("as asked:\n{}\n\n", bound.plan.display_indent_schema());
@@ -172,6 +233,7 @@ pub(crate) async fn plan_text(bound: &Bound, analyze: bool, verbose: bool) -> Re
         text += "steps:\n";
     }
     if analyze {
+        score(bound, &plan).await?;
         let stream = execute_stream(Arc::clone(&physical), bound.state.task_ctx()).map_err(wrong)?;
         let rows: usize = stream
             .try_fold(0, |rows, batch| async move { Ok(rows + batch.num_rows()) })

@@ -37,9 +37,13 @@ use crate::language::{
 use crate::operators::Operators;
 use crate::parameters::fill;
 use crate::question::{Callee, Named, Question, Sources};
+use crate::scoring::Scoring;
 use crate::source::Source;
 use crate::tensors::Kind;
 use crate::yielding::{Waiting, YieldingJoins};
+
+/// What the key of the stored columns of a view begins with, if others are computed.
+pub(crate) const STORED: &str = "\u{1}stored ";
 
 /// The least that a query may use.
 const LEAST_MEMORY: u64 = 64 << 20;
@@ -56,6 +60,8 @@ pub(crate) struct Bound {
     pub budget: u64,
     /// Whether columns are read where they are scanned, for comparison.
     pub reads_all: bool,
+    /// Scores of text search, once they are known.
+    pub scoring: Arc<Scoring>,
     /// As long as this is there, somebody waits for the answer.
     _waiting: Waiting,
 }
@@ -117,14 +123,14 @@ impl Default for Settings {
     }
 }
 
-/// Opens the tables that a question names, by the keys that stand in its statement.
+/// Opens the tables that a question names, by the keys that stand in its statement; searches in FROM are done later.
 #[boxed]
 pub(crate) async fn open_all(
     parsed: &Parsed,
     sources: &dyn Sources,
 ) -> Result<Vec<(String, View)>, QueryError> {
     let mut views: Vec<(String, View)> = Vec::new();
-    for table in &parsed.tables {
+    for table in parsed.tables.iter().filter(|table| table.search.is_none()) {
         if !views.iter().any(|(key, _)| *key == table.key) {
             views.push((table.key.clone(), open(sources, table, &parsed.text).await?));
         }
@@ -143,6 +149,8 @@ pub(crate) async fn bind(
     let waiting = Waiting::default();
     let context = SessionContext::new_with_state(state(budget, &waiting, Pool::process().threads())?);
     add_functions(&context, &settings.functions)?;
+    let scoring = Arc::new(Scoring::default());
+    context.register_udf(scoring.udf());
     let mut tables = Vec::new();
     for (key, view) in views {
         let table = parsed.tables.iter().find(|table| table.key == *key);
@@ -157,7 +165,7 @@ pub(crate) async fn bind(
     let is_tensor = |name: &str| tables.iter().any(|(_, opened)| opened.tensors.contains(name));
     let (statement, plan) = plan(&context, &parsed.statement, &is_tensor, &asked).await?;
     let (state, reads_all) = (context.state(), settings.reads_all);
-    Ok(Bound { state, statement, plan, parsed, tables, budget, reads_all, _waiting: waiting })
+    Ok(Bound { state, statement, plan, parsed, tables, budget, reads_all, scoring, _waiting: waiting })
 }
 
 /// Understands a statement about rows in memory, which it calls by `name`.
@@ -190,6 +198,7 @@ pub(crate) async fn bind_rows(
         tables: Vec::new(),
         budget,
         reads_all: settings.reads_all,
+        scoring: Arc::default(),
         _waiting: waiting,
     })
 }
@@ -245,7 +254,7 @@ fn add_functions(context: &SessionContext, functions: &[Arc<dyn Callee>]) -> Res
     }
     let mut known = known_functions(&context.state());
     known.extend(reduction_names());
-    known.extend(["row_id", "cells"].map(str::to_owned));
+    known.extend(["row_id", "cells", "text_search", "hybrid_search"].map(str::to_owned));
     for callee in functions {
         let name = callee.name();
         if known.contains(&name.to_lowercase()) {
@@ -264,7 +273,7 @@ pub fn function_names() -> Vec<String> {
     let mut names: Vec<String> = known_functions(&state).into_iter().collect();
     names.extend(reduction_names());
     names.push("row_id".to_owned());
-    names.push("cells".to_owned());
+    names.extend(["cells", "text_search", "hybrid_search"].map(str::to_owned));
     names.sort_unstable();
     names.dedup();
     names
@@ -353,7 +362,7 @@ async fn register(
         return Ok(Opened { view, tensors });
     }
     check_computed(&view, context)?;
-    let base = format!("\u{1}stored {key}");
+    let base = format!("{STORED}{key}");
     add(&base, source)?;
     let items: Vec<String> = view
         .columns()
@@ -488,7 +497,9 @@ fn unknown_function(statement: &Statement, context: &SessionContext) -> Option<(
         ControlFlow::Continue(())
     });
     let ControlFlow::Break(name) = found else { return None };
-    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    // Functions of the plan's own are nobody's guess.
+    let names: Vec<&str> =
+        known.iter().map(String::as_str).filter(|name| !name.starts_with('\u{1}')).collect();
     let close = close_to(&name.value, &names);
     let why = format!("no function {:?}{}", name.value, did_you_mean(&close));
     Some((name, why))

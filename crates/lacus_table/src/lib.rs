@@ -57,9 +57,9 @@ pub use read::scalars::{Numbers, ScalarBits, ScalarRead};
 pub use read::value_column::ValueColumn;
 #[doc(hidden)] // The former name, for whoever still uses it.
 pub use read::value_column::ValueColumn as Form;
-pub use schema::FORMAT;
+pub use schema::{FORMAT, INDEX_PREFIX, is_hidden};
 pub use table::column_types::{ColumnTypes, Join};
-pub use table::rows::{ColumnInfo, ColumnRow, RowChange};
+pub use table::rows::{ColumnInfo, ColumnRow, RowChange, Whereabouts};
 pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, StagedTensors, Table, TensorInfo};
 pub use upkeep::lives::{FileLife, Lives};
 pub use upkeep::{

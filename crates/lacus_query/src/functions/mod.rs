@@ -24,6 +24,7 @@ mod media;
 mod classes;
 mod json;
 mod contains;
+mod search;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -55,6 +56,7 @@ fn rooms() -> Vec<(&'static str, Vec<Function>)> {
         ("Class labels", classes::functions()),
         ("JSON", json::functions()),
         ("Membership", contains::functions()),
+        ("Text search", search::functions()),
     ]
 }
 
@@ -86,6 +88,23 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Functions of FROM that search.
+const SEARCHES: &[(&str, &str, &str)] = &[
+    (
+        "text_search([dataset, ]column, words, k)",
+        "The k rows whose texts match some words best, best first, with their BM25 score as column `score`. WHERE comes first: the rows \
+         that it leaves out are not searched. Fewer than k rows come back only if fewer match.",
+        "SELECT * FROM text_search('caption', 'black cat', 10) WHERE label = 'photo'",
+    ),
+    (
+        "hybrid_search([dataset, ]vector_column, vector, text_column, words, k)",
+        "The k rows that come first if the ranks by `cosine_similarity(vector_column, vector)` and by `bm25(text_column, words)` are joined: \
+         a row gets 1 / (60 + rank) of each ranking, of which the best max(100, 10 k) rows count. The sum is column `score`. WHERE comes \
+         first.",
+        "SELECT * FROM hybrid_search('embedding', ?, 'caption', 'black cat', 10)",
+    ),
+];
+
 /// A page in Markdown about all functions: their parameters, what they do, an example of each.
 pub fn reference() -> String {
     let (mut page, mut title) = (String::from("# Functions\n"), "");
@@ -106,6 +125,10 @@ pub fn reference() -> String {
     }
     page.push_str("\n## Rows\n");
     for (syntax, about, example) in ROWS {
+        page.push_str(&format!("\n### `{syntax}`\n\n{about}\n\n```sql\n{example}\n```\n"));
+    }
+    page.push_str("\n## Searches in FROM\n");
+    for (syntax, about, example) in SEARCHES {
         page.push_str(&format!("\n### `{syntax}`\n\n{about}\n\n```sql\n{example}\n```\n"));
     }
     page

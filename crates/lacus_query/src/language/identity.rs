@@ -5,6 +5,7 @@
 //! SELECT row_id(), * FROM dataset      →  SELECT (dataset.id), * EXCEPT (row, id) FROM "dataset rows" AS dataset
 //! … ON row_id(a) = row_id(b)           →  … ON a.id = b.id
 //! random(7)                            →  hash_random(7, dataset.id)
+//! bm25(caption, 'cat')                 →  "bm25"('caption', 'cat', 'dataset', dataset.id)
 //! ```
 //!
 //! The columns have names that nobody can write by accident, and only tables that are asked for them have them.
@@ -14,8 +15,8 @@ use std::ops::{ControlFlow, Range};
 use datafusion::sql::sqlparser::ast::{
     ExceptSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinConstraint,
     JoinOperator, ObjectName, ObjectNamePart, OrderBy, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::source::{Source, bytes_of, span_of};
@@ -31,6 +32,10 @@ pub(crate) const ID: &str = "\u{1}id";
 /// What the key of a table ends with that has these columns.
 pub(crate) const WITH_ROWS: &str = "\u{1}rows";
 
+/// What `bm25` becomes: a function of the name of a column, words, the key of a table and the id of a row. No text is an argument, since
+/// scores depend on all rows: they are looked up by id.
+pub(crate) const BM25: &str = "\u{1}bm25";
+
 /// Replaces the calls by columns.
 pub(super) fn read_identity(source: &Source<'_>, query: &mut Query) -> Result<(), QueryError> {
     Walk { source }.query(query, &[])
@@ -44,6 +49,8 @@ pub(crate) fn is_ours(except: &ExceptSelectItem) -> bool {
 /// A table of FROM.
 struct Table {
     known_as: Option<String>,
+    /// What stands in FROM.
+    key: Option<String>,
     /// Whether it is a dataset, not a query.
     is_dataset: bool,
     is_asked: bool,
@@ -131,8 +138,9 @@ impl Walk<'_> {
         for relation in std::iter::once(&mut from.relation).chain(joined) {
             let mut table = |alias: &Option<TableAlias>, name: Option<&str>, is_dataset: bool| {
                 let known_as = alias.as_ref().map(|alias| alias.name.value.clone());
-                let known_as = known_as.or(name.map(str::to_owned));
-                tables.push(Table { known_as, is_dataset, is_asked: false });
+                let key = name.map(str::to_owned);
+                let known_as = known_as.or_else(|| key.clone());
+                tables.push(Table { known_as, key, is_dataset, is_asked: false });
             };
             match relation {
                 TableFactor::Table { name, alias, args: None, .. } => {
@@ -173,6 +181,9 @@ impl Walk<'_> {
         let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return Ok(None) };
         let FunctionArguments::List(list) = &function.args else { return Ok(None) };
         let is = |known: &str| name.value.eq_ignore_ascii_case(known);
+        if is("bm25") && list.args.len() == 2 {
+            return self.bm25(name, &list.args, tables).map(Some);
+        }
         let (column, seed) = match list.args.len() {
             0 | 1 if is("row_id") => (ID, None),
             0 | 1 if is("row_number") && function.over.is_none() => (ROW, None),
@@ -199,7 +210,7 @@ impl Walk<'_> {
             }
             None => tables.first_mut(),
         };
-        let Some(Table { known_as: Some(known_as), is_dataset: true, is_asked }) = found else {
+        let Some(Table { known_as: Some(known_as), is_dataset: true, is_asked, .. }) = found else {
             return wrong(format!("`{shown}` needs a dataset in FROM: a query has no rows of its own"));
         };
         *is_asked = true;
@@ -214,11 +225,58 @@ impl Walk<'_> {
         }))
     }
 
+    /// What a call of `bm25` becomes.
+    fn bm25(&self, name: &Ident, args: &[FunctionArg], tables: &mut [Table]) -> Result<Expr, QueryError> {
+        let bytes = self.call_bytes(name);
+        let wrong = |why: String| Err(self.source.error(why, bytes.clone()));
+        let (
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(column)),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(words)),
+        ) = (&args[0], &args[1])
+        else {
+            return wrong("`bm25` takes a column and words: bm25(caption, 'black cat')".to_owned());
+        };
+        let (table, column) = match column {
+            Expr::Identifier(column) => (None, &column.value),
+            Expr::CompoundIdentifier(parts) if parts.len() == 2 => (Some(&parts[0].value), &parts[1].value),
+            _ => return wrong("`bm25` takes a column of texts: bm25(caption, 'black cat')".to_owned()),
+        };
+        let found = match table {
+            Some(wanted) => tables.iter_mut().find(|table| table.known_as.as_ref() == Some(wanted)),
+            None if tables.len() > 1 => {
+                let names: Vec<&str> = tables.iter().filter_map(|table| table.known_as.as_deref()).collect();
+                let hint =
+                    names.first().map_or(String::new(), |name| format!("; write bm25({name}.{column}, …)"));
+                return wrong(format!("`bm25` of which table?{hint}"));
+            }
+            None => tables.first_mut(),
+        };
+        let Some(Table { known_as: Some(known_as), key: Some(key), is_dataset: true, is_asked }) = found
+        else {
+            return wrong("`bm25` needs a dataset in FROM: scores depend on all its rows".to_owned());
+        };
+        *is_asked = true;
+        let part = |name: &str| Ident::with_quote_and_span('"', span_of(bytes.clone()), name);
+        let text = |text: &str| Expr::value(Value::SingleQuotedString(text.to_owned()));
+        let id = Expr::CompoundIdentifier(vec![part(known_as), part(ID)]);
+        Ok(call(BM25, span_of(bytes.clone()), vec![text(column), words.clone(), text(key), id]))
+    }
+
     /// Where a call stands, with its brackets.
     fn call_bytes(&self, name: &Ident) -> Range<usize> {
         let bytes = bytes_of(name.span);
-        let end = self.source.text.get(bytes.end..).and_then(|rest| rest.find(')'));
-        bytes.start..end.map_or(bytes.end, |end| bytes.end + end + 1)
+        let (mut open, mut quote) = (0usize, None);
+        for (at, sign) in self.source.text.get(bytes.end..).unwrap_or("").char_indices() {
+            match (quote, sign) {
+                (Some(of), sign) => quote = (of != sign).then_some(of),
+                (None, '\'' | '"') => quote = Some(sign),
+                (None, '(') => open += 1,
+                (None, ')') if open <= 1 => return bytes.start..bytes.end + at + 1,
+                (None, ')') => open -= 1,
+                _ => {}
+            }
+        }
+        bytes
     }
 
     /// Keeps the columns out of `*`.
@@ -380,6 +438,12 @@ mod tests {
         check("SELECT random(7)", &format!("SELECT hash_random(7, \"dataset\".\"!id\") {from}"));
         check("SELECT random()", "SELECT random() FROM dataset");
         check(
+            "SELECT a ORDER BY bm25(caption, '(cat)') DESC",
+            &format!(
+                "SELECT a {from} ORDER BY !bm25('caption', '(cat)', 'dataset', \"dataset\".\"!id\") DESC"
+            ),
+        );
+        check(
             "SELECT * FROM a JOIN b ON row_id(a) = b.x",
             &format!("SELECT \"a\".{except}, \"b\".* FROM \"a!rows\" AS a JOIN b ON (\"a\".\"!id\") = b.x"),
         );
@@ -398,6 +462,9 @@ mod tests {
         check("SELECT row_id() FROM a, b", "`row_id` of which table?; write row_id(a)");
         check("SELECT row_id(c) FROM a, b", "`row_id` needs a dataset in FROM");
         check("WITH q AS (SELECT 1) SELECT row_id() FROM q", "`row_id` needs a dataset in FROM");
+        check("SELECT bm25(x, 'a') FROM a, b", "`bm25` of which table?; write bm25(a.x, …)");
+        check("SELECT bm25(upper(x), 'a')", "`bm25` takes a column of texts");
+        check("WITH q AS (SELECT 1 AS x) SELECT bm25(x, 'a') FROM q", "`bm25` needs a dataset in FROM");
         check("SELECT row_number(1)", "`row_number` takes the name of a table");
         check("SELECT *, row_id(a) FROM a JOIN b USING (x)", "`row_id` of joined tables and this `*`");
     }

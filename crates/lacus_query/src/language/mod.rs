@@ -17,6 +17,7 @@ mod tql;
 mod dialect;
 mod clauses;
 mod handled;
+mod searches;
 mod tables;
 mod identity;
 mod names;
@@ -27,9 +28,10 @@ mod tests;
 
 pub(crate) use clauses::{Clause, Clauses, ExpandBy, SampleBy};
 pub(crate) use fold::fold_constants;
-pub(crate) use identity::{ID, ROW, WITH_ROWS, is_ours};
+pub(crate) use identity::{BM25, ID, ROW, WITH_ROWS, is_ours};
 pub(crate) use names::{identifier, name_columns, written};
 pub(crate) use reductions::{Reduction, reduction_names, resolve_reductions};
+pub(crate) use searches::{SCORE, Search, joined, text_of};
 pub(crate) use signs::Parameter;
 pub(crate) use source::bytes_of;
 pub(crate) use states::At;
@@ -58,6 +60,8 @@ pub(crate) struct Parsed {
     pub(crate) parameters: Vec<Parameter>,
     /// What was parsed.
     pub(crate) text: String,
+    /// What EXPLAIN says of searches in FROM, which are done before there is a plan.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What is wanted of a query.
@@ -105,11 +109,15 @@ fn read(text: &str, default_dataset: bool) -> Result<Parsed, QueryError> {
         };
         return Err(source.error(why, bytes(next.span)));
     }
-    let tables = tables::take_tables(&source, &mut query, default_dataset)?;
+    let mut tables = tables::take_tables(&source, &mut query, default_dataset)?;
     clauses.expressions().try_for_each(|expr| tables::check_expression(&source, expr))?;
     tql::read_names(&mut query);
     clauses.expressions().for_each(tql::read_names);
     identity::read_identity(&source, &mut query)?;
+    for search in tables.iter_mut().filter_map(|table| table.search.as_mut()) {
+        tql::read_names(&mut search.rows);
+        identity::read_identity(&source, &mut search.rows)?;
+    }
     Ok(Parsed {
         statement: Statement::Query(query),
         kind,
@@ -117,6 +125,7 @@ fn read(text: &str, default_dataset: bool) -> Result<Parsed, QueryError> {
         clauses,
         parameters,
         text: text.to_owned(),
+        notes: Vec::new(),
     })
 }
 

@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::handled::{check_body, check_expr, check_join, check_query, check_select, check_table};
+use super::searches::{Search, all_rows, arguments, rename, search_named, take_where};
 use super::source::{Source, bytes_of, span_of};
 use super::states::{At, CELLS, state_of_array, written};
 use crate::error::QueryError;
@@ -26,7 +27,7 @@ const TABLES: usize = 256;
 const WITHS: usize = 256;
 
 /// A dataset that a query reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableRef {
     /// The name that stands in the statement; the same for the same dataset at the same state.
     pub(crate) key: String,
@@ -36,6 +37,8 @@ pub(crate) struct TableRef {
     pub(crate) at: Option<At>,
     /// The array of it whose cells are read, instead of its rows.
     pub(crate) array: Option<String>,
+    /// The search whose rows it has.
+    pub(crate) search: Option<Search>,
     /// Where the name stands; for a query without FROM, its SELECT.
     pub(crate) bytes: Range<usize>,
 }
@@ -139,7 +142,15 @@ impl Walk<'_> {
         self.expressions(&mut select.group_by, visible)?;
         self.expressions(&mut select.having, visible)?;
         self.expressions(&mut select.named_window, visible)?;
-        self.expressions(&mut select.qualify, visible)
+        self.expressions(&mut select.qualify, visible)?;
+        if let [TableWithJoins { relation: TableFactor::Table { name, .. }, joins }] = &select.from[..]
+            && let ([only], true) = (&name.0[..], joins.is_empty())
+            && let Some(key) = only.as_ident().map(|name| name.value.clone())
+        {
+            let found = self.tables.iter_mut().filter(|table| table.key == key);
+            found.filter_map(|table| table.search.as_mut()).for_each(|search| take_where(select, search));
+        }
+        Ok(())
     }
 
     /// `names` are those under which the columns of this FROM are known.
@@ -182,6 +193,11 @@ impl Walk<'_> {
             && is_cells(name)
         {
             return self.cells(table, names);
+        }
+        if let TableFactor::Table { name, args: Some(_), .. } = &*table
+            && let Some(search) = search_named(name)
+        {
+            return self.search(table, search, visible, names);
         }
         match table {
             TableFactor::Table { args: Some(arguments), version, .. } => {
@@ -243,7 +259,7 @@ impl Walk<'_> {
             alias.get_or_insert_with(|| alias_of(ident.clone()));
             *full_name = ObjectName::from(vec![Ident::with_quote_and_span('"', ident.span, key.clone())]);
         }
-        self.tables.push(TableRef { key, name: ident.value, at, array: None, bytes });
+        self.tables.push(TableRef { key, name: ident.value, at, array: None, search: None, bytes });
         Ok(())
     }
 
@@ -286,7 +302,56 @@ impl Walk<'_> {
         alias.get_or_insert_with(|| alias_of(Ident::with_quote_and_span('"', ident.span, array)));
         *full_name = ObjectName::from(vec![Ident::with_quote_and_span('"', ident.span, key.clone())]);
         let (name, array) = (dataset.to_owned(), Some(array.clone()));
-        self.tables.push(TableRef { key, name, at, array, bytes });
+        self.tables.push(TableRef { key, name, at, array, search: None, bytes });
+        Ok(())
+    }
+
+    /// `text_search('column', 'words', k)`: rows of a dataset, which are known by its name.
+    fn search(
+        &mut self,
+        table: &mut TableFactor,
+        search: (&'static str, &'static str),
+        visible: &[String],
+        names: &mut HashSet<String>,
+    ) -> Result<(), QueryError> {
+        let TableFactor::Table { name: full_name, alias, version, args, .. } = table else { return Ok(()) };
+        let ident = full_name.0.first().and_then(|part| part.as_ident()).cloned();
+        let bytes = ident.map_or(0..0, |ident| bytes_of(ident.span));
+        let error = |why: String| Err(self.source.error(why, bytes.clone()));
+        if version.is_some() {
+            return error(format!(
+                "`{}` searches datasets as they are; at a state, ORDER BY the score",
+                search.0
+            ));
+        }
+        let mut given = args.take().map(|given| given.args).unwrap_or_default();
+        self.expressions(&mut given, visible)?;
+        let (dataset, args) = arguments(self.source, search, given, &bytes)?;
+        let dataset = dataset.unwrap_or_else(|| "dataset".to_owned());
+        let known_as = alias.as_ref().map_or_else(|| dataset.clone(), |alias| alias.name.value.clone());
+        let error = |why: String| Err(self.source.error(why, bytes.clone()));
+        if !names.insert(known_as.clone()) {
+            return error(format!("`{known_as}` stands twice in this FROM; tell them apart with AS"));
+        }
+        if self.tables.len() + 2 > TABLES {
+            return error(format!("a query reads {TABLES} tables at most"));
+        }
+        let of = self.key(&dataset, &None, None);
+        let number = self.tables.iter().filter(|table| table.search.is_some()).count() + 1;
+        // No dataset can be called so.
+        let key = format!("\u{1}{} {number}", search.0);
+        rename(table, &key, &known_as);
+        let rows = all_rows(&of, &known_as)?;
+        let found = Search { function: search.0, args, of: of.clone(), known_as, rows };
+        let table = |key, search| TableRef {
+            key,
+            name: dataset.clone(),
+            at: None,
+            array: None,
+            search,
+            bytes: bytes.clone(),
+        };
+        self.tables.extend([table(of, None), table(key, Some(found))]);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::error::TableError;
 use crate::log::actions::{Action, Add, Foreign, LogState};
 use crate::log::deletion::Descriptor;
 use crate::log::zone::Zone;
-use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY};
+use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY, is_hidden};
 
 /// The tag that carries [`FileTags`].
 pub(crate) const TAG: &str = "lacus";
@@ -462,8 +462,8 @@ impl Snapshot {
 
     /// Names close to one that was not found, for error messages.
     pub(crate) fn close_to(&self, name: &str) -> Vec<String> {
-        let close = lacus_error::close_to(name, self.tensors().map(|(name, _)| name.as_str()));
-        close.into_iter().map(|name| format!("{name:?}")).collect()
+        let names = self.tensors().map(|(name, _)| name.as_str()).filter(|name| !is_hidden(name));
+        lacus_error::close_to(name, names).into_iter().map(|name| format!("{name:?}")).collect()
     }
 }
 

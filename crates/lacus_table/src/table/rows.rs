@@ -9,18 +9,19 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use crate::error::TableError;
+use crate::log::content_key::state_key;
 use crate::log::held::{PENDING, extend_run};
 use crate::log::identity::{self, Identities, identified, identity};
 use crate::log::snapshot::HeaderRow;
 use crate::log::zone::Zone;
 use crate::read::prune::may_hold;
-use crate::read::row_index::RowAxis;
+use crate::read::row_index::{RowAxis, Segment};
 use crate::read::sample_read::SampleRead;
 use crate::read::samples::Samples;
 use crate::read::scalars::{Numbers, ScalarRead};
 use crate::read::value_column::ValueColumn;
-use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
-use crate::table::{Table, check_metadata, check_name, parse_metadata};
+use crate::schema::{COLUMN_LAYOUT, ROW_AXIS, is_hidden};
+use crate::table::{Table, check_metadata, check_name, parse_metadata, refuse_hidden};
 use crate::write::commit::{Staged, Supersede};
 use crate::write::copy_rows::{Copied, copy_rows};
 use crate::write::stage::WriteOptions;
@@ -53,6 +54,20 @@ pub struct ColumnInfo {
     pub header: ColumnRow,
     /// Bytes its samples take in the files of this version.
     pub stored_bytes: u64,
+}
+
+/// Samples of a column that lie one after the other and have consecutive ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The name of their file, without its directory. It is never used again for other data: a sample that still lies where it lay
+    /// is the same, in whatever state or branch one looks.
+    pub file: String,
+    /// The place of the first in its file.
+    pub row: u64,
+    /// Its id.
+    pub id: u64,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// A change of rows: all of it in one version, or nothing.
@@ -111,7 +126,9 @@ impl Table {
 
     /// The names of the columns, in the order in which they were added.
     pub fn column_names(&self) -> Vec<String> {
-        let columns = self.snapshot().tensors().filter(|(_, state)| state.header.is_column());
+        let is_listed = |name: &str| !is_hidden(name);
+        let columns =
+            self.snapshot().tensors().filter(|(name, state)| state.header.is_column() && is_listed(name));
         let mut named: Vec<(String, &String)> =
             columns.map(|(name, state)| (identity(name, &state.header), name)).collect();
         named.sort_unstable();
@@ -248,6 +265,27 @@ impl Table {
         Ok(ids)
     }
 
+    /// Where the samples of a column lie, in the order of their ids. Nothing of it is read.
+    #[boxed]
+    pub async fn whereabouts(&self, name: &str) -> Result<Vec<Whereabouts>, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let files: Vec<String> = index.files.iter().map(|entry| file_name(entry.path())).collect();
+        let place = |segment: &Segment| Whereabouts {
+            file: files[segment.file as usize].clone(),
+            row: segment.first_row,
+            id: segment.first_id,
+            count: segment.count,
+        };
+        Ok(index.segments.iter().map(place).collect())
+    }
+
+    /// A name for what is worked out from a column and kept in memory: another state of it has another.
+    pub fn content_key(&self, name: &str) -> Result<String, TableError> {
+        let state = self.snapshot().tensor(name).ok_or_else(|| self.no_such(name))?;
+        Ok(state_key(state, name).to_owned())
+    }
+
     /// Makes a change of rows one version.
     pub fn change_rows<'a>(
         &'a mut self,
@@ -342,6 +380,7 @@ impl Table {
         let (mut copied, mut writes) = (Vec::new(), WriteSet::default());
         for (from, to) in names {
             check_name(to)?;
+            refuse_hidden(from)?;
             let moves_on = names.iter().any(|(old, _)| old == to);
             if (self.contains(to) && !moves_on) || names.iter().filter(|(_, new)| new == to).count() > 1 {
                 return Err(TableError::NameTaken { name: to.clone() });
