@@ -19,6 +19,9 @@ use crate::dataset::Dataset;
 use crate::error::DatasetError;
 use crate::rows_read::stored_shape;
 
+/// The bytes of a media file, and the shape of the sample.
+type FileAndShape<'a> = (&'a [u8], &'a [u64]);
+
 /// What is to be read of a column in the rows with some ids, and where it lies.
 #[derive(Debug)]
 pub struct IdsRead {
@@ -225,7 +228,7 @@ impl FetchedIds {
     }
 
     /// The bytes of a media file that is stored as it came, and the shape of the sample. `None` for anything else.
-    pub fn file(&self, i: usize) -> Result<Option<(&[u8], &[u64])>, DatasetError> {
+    pub fn file(&self, i: usize) -> Result<Option<FileAndShape<'_>>, DatasetError> {
         let Fetched::Blobs { tiles, shapes, starts } = &self.fetched else { return Ok(None) };
         let Some(shape) = &shapes[i] else { return Ok(None) };
         let is_file = self.column.holds_files()

@@ -55,8 +55,6 @@ pub use read::sample_read::{FetchedSamples, SampleRead};
 pub use read::samples::Samples;
 pub use read::scalars::{Numbers, ScalarBits, ScalarRead};
 pub use read::value_column::ValueColumn;
-#[doc(hidden)] // The former name, for whoever still uses it.
-pub use read::value_column::ValueColumn as Form;
 pub use schema::{FORMAT, INDEX_PREFIX, is_hidden};
 pub use table::column_types::{ColumnTypes, Join};
 pub use table::rows::{ColumnInfo, ColumnRow, RowChange, Whereabouts};
