@@ -63,10 +63,10 @@ impl<'py> HeldRows<'py> {
     pub(crate) fn of_array(samples: &Bound<'py, PyAny>, column: &Column) -> Option<HeldRows<'py>> {
         let array = samples.cast::<PyUntypedArray>().ok()?;
         let is_plain = samples.is_exact_instance_of::<PyUntypedArray>() && array.ndim() > 0;
-        if let (true, 1, Some(logical)) = (is_plain, array.ndim(), column.logical()) {
-            if let Some(counts) = counts(array, logical).filter(|_| !column.htype().sequence) {
-                return Some(HeldRows::Array(counts, DType::I64));
-            }
+        if let (true, 1, Some(logical)) = (is_plain, array.ndim(), column.logical())
+            && let Some(counts) = counts(array, logical).filter(|_| !column.htype().sequence)
+        {
+            return Some(HeldRows::Array(counts, DType::I64));
         }
         let dtype = plain_dtype(array).filter(|_| is_plain)?;
         let form = column.form();
