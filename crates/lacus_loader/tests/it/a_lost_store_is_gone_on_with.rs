@@ -18,36 +18,43 @@ fn store(name: &str, inner: Arc<dyn object_store::ObjectStore>) -> Store {
     Store::over(url::Url::parse(&format!("memory:///{name}/")).unwrap(), inner).unwrap()
 }
 
-/// A view of data whose samples are read with faults, and the same without.
-async fn views(name: &str, faults: Faults) -> (View, View, Arc<FlakyStore>) {
+/// Data, and a view of it.
+async fn calm(name: &str) -> (Arc<dyn object_store::ObjectStore>, View) {
     let memory: Arc<dyn object_store::ObjectStore> = Arc::new(InMemory::new());
-    let calm = filled(store(name, Arc::clone(&memory)), World::real(), 90).await;
-    let flaky = Arc::new(FlakyStore::new(Arc::clone(&memory), faults, 7));
-    let table = loop {
-        let opened = Table::open(store(name, Arc::clone(&flaky) as _), World::real(), At::Tip).await;
-        if let Ok(table) = opened {
-            break table;
+    let view = filled(store(name, Arc::clone(&memory)), World::real(), 90).await;
+    (memory, view)
+}
+
+/// The same data through a store with faults. Opening it is tried until it works.
+async fn flaky(
+    name: &str,
+    memory: &Arc<dyn object_store::ObjectStore>,
+    faults: Faults,
+) -> (View, Arc<FlakyStore>) {
+    let flaky = Arc::new(FlakyStore::new(Arc::clone(memory), faults, 7));
+    for _ in 0..1000 {
+        let store = store(name, Arc::clone(&flaky) as _);
+        let Ok(table) = Table::open(store, World::real(), At::Tip).await else { continue };
+        if let Ok(view) = View::all(Arc::new(Dataset::new(table)), None).await {
+            return (view, flaky);
         }
-    };
-    let dataset = Arc::new(Dataset::new(table));
-    let view = loop {
-        if let Ok(view) = View::all(Arc::clone(&dataset), None).await {
-            break view;
-        }
-    };
-    (calm, view, flaky)
+    }
+    panic!("it never opens");
+}
+
+fn small(view: &View, columns: &[&str], timeout: Duration) -> LoaderSpec {
+    let settings = Settings { prefetch_bytes: 1 << 10, timeout, ..settings(4, 0, 1) };
+    LoaderSpec { settings, ..spec(view, columns) }
 }
 
 #[test]
 fn reads_that_fail_are_tried_again() {
     block_on(async {
-        let (calm, flaky, store) = views("retried", Faults { read: 3, ..Faults::default() }).await;
-        let made = |view: &View| {
-            let settings = Settings { prefetch_bytes: 4 << 10, ..settings(4, 0, 1) };
-            LoaderSpec { settings, ..spec(view, &["number", "vector", "text"]) }
-        };
+        let (memory, calm) = calm("retried").await;
+        let made = |view: &View| small(view, &["number", "vector", "text"], Duration::from_secs(60));
         let expected = epoch(&Loader::new(made(&calm)).await.unwrap(), 1, 0).await;
-        let loader = Loader::new(made(&flaky)).await.unwrap();
+        let (view, store) = flaky("retried", &memory, Faults { read: 3, ..Faults::default() }).await;
+        let loader = Loader::new(made(&view)).await.unwrap();
         assert_eq!(epoch(&loader, 1, 0).await, expected);
         assert!(loader.stats().retries > 0, "{} requests", store.requests());
     });
@@ -56,14 +63,16 @@ fn reads_that_fail_are_tried_again() {
 #[test]
 fn a_store_that_comes_back_is_gone_on_with() {
     block_on(async {
-        let (calm, flaky, store) = views("back", Faults { crash_at: 60, ..Faults::default() }).await;
-        let made = |view: &View| {
-            let timeout = Duration::from_millis(300);
-            let settings = Settings { prefetch_bytes: 1 << 10, timeout, ..settings(4, 0, 1) };
-            LoaderSpec { settings, ..spec(view, &["number", "vector"]) }
-        };
-        let expected = epoch(&Loader::new(made(&calm)).await.unwrap(), 1, 0).await;
-        let loader = Loader::new(made(&flaky)).await.unwrap();
+        let (memory, _) = calm("back").await;
+        let made = |view: &View| small(view, &["number", "vector"], Duration::from_millis(300));
+        // How many requests it takes to open the dataset, and to load an epoch: the store goes away in between.
+        let (view, counted) = flaky("back", &memory, Faults::default()).await;
+        let opened = counted.requests();
+        let expected = epoch(&Loader::new(made(&view)).await.unwrap(), 1, 0).await;
+        let crash_at = opened + (counted.requests() - opened) / 2;
+        assert!(crash_at > opened, "{opened} requests");
+        let (view, store) = flaky("back", &memory, Faults { crash_at, ..Faults::default() }).await;
+        let loader = Loader::new(made(&view)).await.unwrap();
         let mut batches = loader.batches(1, 0, 0).unwrap();
         let mut seen = Vec::new();
         let error = loop {

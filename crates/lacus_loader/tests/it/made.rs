@@ -28,17 +28,17 @@ pub(crate) async fn view(name: &str, rows: u64, threads: usize) -> View {
 pub(crate) async fn filled(store: Store, world: World, rows: u64) -> View {
     let mut dataset = Dataset::new(Table::create(store, world).await.unwrap());
     let options = WriteOptions::default();
-    let spec = |htype: &str, dtype: &str, shape: Option<Vec<Option<u64>>>| ColumnSpec {
+    let spec = |htype: &str, dtype: Option<DType>, shape: Option<Vec<Option<u64>>>| ColumnSpec {
         htype: Some(htype.into()),
-        dtype: (!dtype.is_empty()).then(|| dtype.into()),
+        dtype,
         shape,
         ..ColumnSpec::default()
     };
     for (name, spec) in [
-        ("number", spec("class_label", "uint32", None)),
-        ("vector", spec("generic", "float32", Some(vec![Some(3)]))),
-        ("ragged", spec("generic", "int64", Some(vec![None]))),
-        ("text", spec("text", "", None)),
+        ("number", spec("class_label", Some(DType::U32), None)),
+        ("vector", spec("generic", Some(DType::F32), Some(vec![Some(3)]))),
+        ("ragged", spec("generic", Some(DType::I64), Some(vec![None]))),
+        ("text", spec("text", None, None)),
     ] {
         dataset.add_column(name, &spec, None, None, &options).await.unwrap();
     }

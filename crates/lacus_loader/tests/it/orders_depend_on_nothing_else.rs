@@ -99,7 +99,7 @@ fn weights_and_mixes_follow_their_numbers() {
         let drawn = epoch(&Loader::new(drawn).await.unwrap(), 1, 0).await.concat();
         assert_eq!(drawn.len(), 200);
         assert!((0..10).all(|row| drawn.contains(&row)) && drawn.iter().all(|row| *row < 10));
-        let weights: Vec<f64> = (0..60).map(|row| f64::from(row)).collect();
+        let weights: Vec<f64> = (0..60).map(f64::from).collect();
         let draws = Draws::Weighted { weights: weights.into(), count: 59, replace: false };
         let once = LoaderSpec { draws, ..spec(&view, &["number"]) };
         let mut once = epoch(&Loader::new(once).await.unwrap(), 1, 0).await.concat();
