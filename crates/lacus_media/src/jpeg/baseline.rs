@@ -27,8 +27,7 @@ const ZIGZAG: [u8; 64] = [
     46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// Memory and tables that the next file of this thread uses again. Small pictures have the same tables as their neighbours, and to
-/// make them takes as long as to decode one.
+/// Memory and tables that the next file of this thread uses again: small pictures often have the same tables as their neighbours.
 #[derive(Default)]
 pub(super) struct Scratch {
     codes: Vec<Rc<Codes>>,
