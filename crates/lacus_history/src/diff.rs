@@ -54,7 +54,7 @@ impl Timeline {
     pub async fn diff(&self, branch: &str, before: &State, after: &State) -> Result<Compared, HistoryError> {
         let before = self.state_of(branch, before).await?;
         let after = self.state_of(branch, after).await?;
-        let difference = before.compare(&after).await?;
+        let difference = before.compare(&after).await?.shown();
         Ok(Compared { before, after, difference })
     }
 
@@ -69,7 +69,7 @@ impl Timeline {
             }
             None => self.table("", At::Version(0)).await?,
         };
-        let difference = before.compare(&after).await?;
+        let difference = before.compare(&after).await?.shown();
         Ok(Compared { before, after, difference })
     }
 

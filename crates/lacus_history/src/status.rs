@@ -32,12 +32,12 @@ impl Timeline {
         let tip = self.tip(branch).await?;
         let difference = match tip.draft.is_empty() {
             true => Difference::default(),
-            false => {
-                self.before_draft(&tip.table, tip.head.map(|_| tip.version))
-                    .await?
-                    .compare(&tip.table)
-                    .await?
-            }
+            false => self
+                .before_draft(&tip.table, tip.head.map(|_| tip.version))
+                .await?
+                .compare(&tip.table)
+                .await?
+                .shown(),
         };
         let head = match tip.head {
             Some(id) => Some((id, self.commits().read_for(&id, || format!("branch {branch:?}")).await?)),

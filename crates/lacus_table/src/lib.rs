@@ -42,7 +42,7 @@ mod compare;
 
 pub use compare::difference::{Content, Difference, Fate, Graft, TensorDifference};
 pub use error::TableError;
-pub use lacus_layout::{Coords, Value, Wish};
+pub use lacus_layout::{CompressionWish, Coords, Value, Wish};
 pub use lacus_tensor::ErrorKind;
 pub use log::history::HistoryEntry;
 pub use log::seal::{BLANK_SEAL, SEAL_KEY, Seal, look_at_seal, seal};
@@ -55,9 +55,9 @@ pub use read::row_index::RowAxis;
 pub use read::sample_read::{FetchedSamples, SampleRead};
 pub use read::samples::Samples;
 pub use read::scalars::{Numbers, ScalarRead, Scalars};
-pub use schema::FORMAT;
+pub use schema::{FORMAT, INDEX_PREFIX, is_hidden};
 pub use table::column_types::{ColumnTypes, Join};
-pub use table::rows::{ColumnHeader, ColumnInfo, RowChange};
+pub use table::rows::{ColumnHeader, ColumnInfo, RowChange, SamplePiece};
 pub use table::{ArrayWriter, At, EncodedRows, Put, Savepoint, Table, TensorInfo};
 pub use upkeep::lives::{FileLife, Lives};
 pub use upkeep::{

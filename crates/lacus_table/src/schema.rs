@@ -26,6 +26,15 @@ pub(crate) const DATASET_ROW: &str = "";
 /// The name under which the rows of the dataset are kept; no tensor can be called so.
 pub(crate) const ROW_AXIS: &str = "/rows";
 
+/// Names of tensors that belong to indexes begin with this: [`is_hidden`].
+pub const INDEX_PREFIX: &str = "_index/";
+
+/// Whether a tensor belongs to an index, by its name. Such tensors are stored, versioned and checked like all others, but they are not
+/// listed, and users cannot write to them.
+pub fn is_hidden(name: &str) -> bool {
+    name.starts_with(INDEX_PREFIX)
+}
+
 /// What the header row of a column has as its layout.
 pub(crate) const COLUMN_LAYOUT: &str = "COLUMN";
 

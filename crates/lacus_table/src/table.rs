@@ -30,7 +30,7 @@ use crate::read::arrays::{Read, read_dense};
 use crate::read::row_index::RowCache;
 use crate::read::samples::SampleCache;
 use crate::read::tensor_index::{Cache, TensorIndex};
-use crate::schema::{DATASET_ROW, metadata_action, protocol_action};
+use crate::schema::{DATASET_ROW, is_hidden, metadata_action, protocol_action};
 use crate::table::transaction::Transaction;
 use crate::write::commit::{Committer, Staged, follow, scan_untagged};
 use crate::write::row_ids::RowIds;
@@ -102,7 +102,30 @@ fn next_state() -> u64 {
 /// Longest name of a tensor, in bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
+/// Refuses names that no tensor of a user's may have.
 pub(crate) fn check_name(name: &str) -> Result<(), TableError> {
+    refuse_hidden(name)?;
+    check_letters(name)
+}
+
+/// Refuses the names of tensors that belong to indexes.
+pub(crate) fn refuse_hidden(name: &str) -> Result<(), TableError> {
+    let why = "names that begin with \"_index/\" belong to indexes";
+    match is_hidden(name) {
+        true => Err(TableError::BadName { name: name.to_owned(), why }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses names that no tensor of an index may have.
+pub(crate) fn check_hidden(name: &str) -> Result<(), TableError> {
+    match is_hidden(name) {
+        true => check_letters(name),
+        false => Err(TableError::Fault { what: format!("{name:?} is no name of an index") }),
+    }
+}
+
+fn check_letters(name: &str) -> Result<(), TableError> {
     let bad = |why| Err(TableError::BadName { name: name.to_owned(), why });
     if name.is_empty() {
         return bad("it is empty");
@@ -383,9 +406,14 @@ impl Table {
         &self.row_ids
     }
 
-    /// The names of the tensors, sorted.
+    /// The names of the tensors, sorted, without those of indexes.
     pub fn names(&self) -> Vec<String> {
-        self.snapshot.tensors().map(|(name, _)| name.clone()).collect()
+        self.snapshot.tensors().map(|(name, _)| name).filter(|name| !is_hidden(name)).cloned().collect()
+    }
+
+    /// The names of the tensors that belong to indexes, sorted.
+    pub fn hidden_names(&self) -> Vec<String> {
+        self.snapshot.tensors().map(|(name, _)| name).filter(|name| is_hidden(name)).cloned().collect()
     }
 
     /// Whether there is a tensor of this name.

@@ -178,6 +178,13 @@ pub fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
+/// The elements that bytes are, if they lie as the machine wants them and are whole elements.
+pub fn elements_of<T: Element>(bytes: &[u8]) -> Option<&[T]> {
+    // SAFETY: elements take any bits.
+    let (before, elements, after) = unsafe { bytes.align_to::<T>() };
+    (before.is_empty() && after.is_empty()).then_some(elements)
+}
+
 /// [`bytes_of`] for writing.
 pub fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as in `bytes_of`; elements take any bits, and `values` is borrowed exclusively.

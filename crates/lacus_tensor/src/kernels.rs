@@ -20,3 +20,5 @@ pub mod semiring;
 pub mod formula;
 
 pub mod csr;
+
+pub mod distance;

@@ -52,7 +52,8 @@ mod sparse;
 pub mod kernels;
 
 pub use buffer::{
-    Buffer, Element, PoolCap, available_bytes, bytes_of, bytes_of_mut, pool_limit_bytes, set_pool_limit_bytes,
+    Buffer, Element, PoolCap, available_bytes, bytes_of, bytes_of_mut, elements_of, pool_limit_bytes,
+    set_pool_limit_bytes,
 };
 pub use copy::{BoxCopy, Target};
 pub use dense::{Tensor, TensorRef};

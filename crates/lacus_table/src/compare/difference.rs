@@ -2,6 +2,8 @@
 
 use lacus_layout::Coords;
 
+use crate::schema::is_hidden;
+
 /// What changed from one state to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
@@ -90,6 +92,12 @@ impl Difference {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         *self == Difference::default()
+    }
+
+    /// The same without the tensors of indexes, for people.
+    pub fn shown(mut self) -> Difference {
+        self.tensors.retain(|tensor| !is_hidden(&tensor.name));
+        self
     }
 
     /// The difference of one tensor, if it differs: of that which has the name in the later state, if there is one.

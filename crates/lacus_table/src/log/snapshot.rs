@@ -15,7 +15,7 @@ use crate::error::TableError;
 use crate::log::actions::{Action, Add, Foreign, LogState};
 use crate::log::deletion::Descriptor;
 use crate::log::zone::Zone;
-use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY};
+use crate::schema::{COLUMN_LAYOUT, DATASET_ROW, FORMAT, FORMAT_PROPERTY, is_hidden};
 
 /// The tag that carries [`FileTags`].
 pub(crate) const TAG: &str = "lacus";
@@ -465,6 +465,7 @@ impl Snapshot {
         let wanted = name.to_lowercase();
         let mut close: Vec<(usize, &String)> = self
             .tensors()
+            .filter(|(n, _)| !is_hidden(n))
             .map(|(n, _)| (edit_distance(&wanted, &n.to_lowercase()), n))
             .filter(|(distance, n)| *distance <= 2.max(n.len() / 3))
             .collect();

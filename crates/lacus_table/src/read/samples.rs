@@ -171,7 +171,7 @@ impl Samples {
     }
 
     /// The checksum of a tile's bytes.
-    pub(crate) fn crc(&self, tile: usize) -> u32 {
+    pub fn crc(&self, tile: usize) -> u32 {
         let (blob, row) = self.blob(tile);
         blob.crc(row)
     }

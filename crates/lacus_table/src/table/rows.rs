@@ -9,18 +9,19 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use crate::error::TableError;
+use crate::log::content_key::state_key;
 use crate::log::held::{PENDING, extend_run};
 use crate::log::identity::{self, Identities, identified, identity};
 use crate::log::snapshot::HeaderRow;
 use crate::log::zone::Zone;
 use crate::read::form::Form;
 use crate::read::prune::may_hold;
-use crate::read::row_index::RowAxis;
+use crate::read::row_index::{RowAxis, Segment};
 use crate::read::sample_read::SampleRead;
 use crate::read::samples::Samples;
 use crate::read::scalars::{Numbers, ScalarRead};
-use crate::schema::{COLUMN_LAYOUT, ROW_AXIS};
-use crate::table::{Table, check_metadata, check_name, parse_metadata};
+use crate::schema::{COLUMN_LAYOUT, ROW_AXIS, is_hidden};
+use crate::table::{Table, check_metadata, check_name, parse_metadata, refuse_hidden};
 use crate::write::commit::{Staged, Supersede};
 use crate::write::copy_rows::{Copied, copy_rows};
 use crate::write::stage::WriteOptions;
@@ -53,6 +54,19 @@ pub struct ColumnInfo {
     pub header: ColumnHeader,
     /// Bytes its samples take in the files of this version.
     pub stored_bytes: u64,
+}
+
+/// Samples of rows with consecutive ids, which lie one after the other in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SamplePiece {
+    /// The id of the first row.
+    pub first_id: u64,
+    /// How many rows there are.
+    pub count: u64,
+    /// A text that says which file, and that no other file ever has.
+    pub file: Arc<str>,
+    /// The row of the file that holds the first.
+    pub first_row: u64,
 }
 
 /// A change of rows: all of it in one version, or nothing.
@@ -111,7 +125,9 @@ impl Table {
 
     /// The names of the columns, in the order in which they were added.
     pub fn column_names(&self) -> Vec<String> {
-        let columns = self.snapshot().tensors().filter(|(_, state)| state.header.is_column());
+        let is_listed = |name: &str| !is_hidden(name);
+        let columns =
+            self.snapshot().tensors().filter(|(name, state)| state.header.is_column() && is_listed(name));
         let mut named: Vec<(String, &String)> =
             columns.map(|(name, state)| (identity(name, &state.header), name)).collect();
         named.sort_unstable();
@@ -248,6 +264,32 @@ impl Table {
         Ok(ids)
     }
 
+    /// A text that is the same only as long as a column and its samples are, wherever they lie.
+    pub fn content_key(&self, name: &str) -> Result<String, TableError> {
+        let state = self.snapshot().tensor(name).ok_or_else(|| self.no_such(name))?;
+        Ok(state_key(state, name).to_owned())
+    }
+
+    /// Who a tensor is: it stays the same when the tensor is renamed, and on branches.
+    pub fn identity(&self, name: &str) -> Result<String, TableError> {
+        let state = self.snapshot().tensor(name).ok_or_else(|| self.no_such(name))?;
+        Ok(identity(name, &state.header))
+    }
+
+    /// Where the samples of a column lie, ascending by the ids of their rows. Nothing of them is read.
+    #[boxed]
+    pub async fn sample_pieces(&self, name: &str) -> Result<Vec<SamplePiece>, TableError> {
+        let index = self.row_cache().column(self.store(), self.snapshot(), name).await?;
+        let files: Vec<Arc<str>> = index.file_keys.iter().map(|keys| keys.file.as_str().into()).collect();
+        let piece = |segment: &Segment| SamplePiece {
+            first_id: segment.first_id,
+            count: segment.count,
+            file: Arc::clone(&files[segment.file as usize]),
+            first_row: segment.first_row,
+        };
+        Ok(index.segments.iter().map(piece).collect())
+    }
+
     /// Makes a change of rows one version.
     pub fn change_rows<'a>(
         &'a mut self,
@@ -342,6 +384,7 @@ impl Table {
         let (mut copied, mut writes) = (Vec::new(), WriteSet::default());
         for (from, to) in names {
             check_name(to)?;
+            refuse_hidden(from)?;
             let moves_on = names.iter().any(|(old, _)| old == to);
             if (self.contains(to) && !moves_on) || names.iter().filter(|(_, new)| new == to).count() > 1 {
                 return Err(TableError::NameTaken { name: to.clone() });

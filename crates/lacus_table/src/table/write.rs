@@ -15,7 +15,7 @@ use crate::log::snapshot::HeaderRow;
 use crate::read::array_read::read_all_sparse;
 use crate::read::tensor_index::TensorIndex;
 use crate::schema::DATASET_ROW;
-use crate::table::{Put, Table, check_metadata, check_name};
+use crate::table::{Put, Table, check_hidden, check_metadata, check_name, refuse_hidden};
 use crate::write::commit::{Staged, Supersede, header_of};
 use crate::write::copy_rows::{Copied, copy_rows};
 use crate::write::region::{
@@ -31,11 +31,29 @@ impl Table {
         items: Vec<Put<'a>>,
         options: &'a WriteOptions,
     ) -> BoxFuture<'a, Result<u64, TableError>> {
+        self.put_checked(items, check_name, options)
+    }
+
+    /// The same for tensors of indexes, whose names begin with [`crate::INDEX_PREFIX`]. [`Table::discard`] removes them.
+    pub fn put_hidden<'a>(
+        &'a mut self,
+        items: Vec<Put<'a>>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
+        self.put_checked(items, check_hidden, options)
+    }
+
+    fn put_checked<'a>(
+        &'a mut self,
+        items: Vec<Put<'a>>,
+        check: fn(&str) -> Result<(), TableError>,
+        options: &'a WriteOptions,
+    ) -> BoxFuture<'a, Result<u64, TableError>> {
         Box::pin(async move {
             self.writable().await?;
             let mut seen = std::collections::HashSet::new();
             for item in &items {
-                check_name(&item.name)?;
+                check(&item.name)?;
                 check_metadata(item.metadata.as_ref())?;
                 self.refuse_column(&item.name)?;
                 if !seen.insert(item.name.as_str()) {
@@ -159,6 +177,7 @@ impl Table {
     ) -> BoxFuture<'a, Result<u64, TableError>> {
         Box::pin(async move {
             self.writable().await?;
+            refuse_hidden(name)?;
             let index = self.index(name).await?;
             refuse_sparse(&index, "write a region")?;
             let selection = Selection::resolve(&index.header.shape, indices)?;
@@ -232,6 +251,7 @@ impl Table {
     ) -> BoxFuture<'a, Result<u64, TableError>> {
         Box::pin(async move {
             self.writable().await?;
+            refuse_hidden(name)?;
             let index = self.index(name).await?;
             let added_shape = match &values {
                 Value::Dense(tensor) => tensor.shape().clone(),
@@ -286,6 +306,7 @@ impl Table {
         options: &WriteOptions,
     ) -> Result<u64, TableError> {
         self.writable().await?;
+        refuse_hidden(name)?;
         let index = self.index(name).await?;
         if index.header.layout.is_sparse() {
             return self.resize_sparse(name, &index, first, None, "RESIZE", options).await;
@@ -377,6 +398,7 @@ impl Table {
     #[boxed]
     pub async fn remove(&mut self, names: &[&str], options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
+        names.iter().try_for_each(|name| refuse_hidden(name))?;
         if let Some(name) = names.iter().find(|n| !self.contains(n)) {
             return Err(self.no_such(name));
         }
@@ -413,6 +435,7 @@ impl Table {
     pub async fn rename(&mut self, from: &str, to: &str, options: &WriteOptions) -> Result<u64, TableError> {
         self.writable().await?;
         check_name(to)?;
+        refuse_hidden(from)?;
         let header = header_of(&self.snapshot, from).ok_or_else(|| self.no_such(from))?;
         if from == to {
             return Ok(self.version());

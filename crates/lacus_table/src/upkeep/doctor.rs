@@ -95,7 +95,7 @@ impl Table {
         }
         let known: HashSet<String> =
             sound.iter().filter(|(_, key)| verified.contains(*key)).map(|(path, _)| path.clone()).collect();
-        for name in self.names() {
+        for name in self.names().into_iter().chain(self.hidden_names()) {
             let damages = report.damage.len();
             report.tensors += 1;
             let damage = |problem: String| Finding { what: format!("tensor {name:?}"), problem };
