@@ -29,12 +29,13 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, EmptyRelation, Expr, Filter, Join, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias,
-    TableScan, TableScanBuilder, Window, lit, when,
+    Aggregate, EmptyRelation, Expr, Extension, Filter, Join, LogicalPlan, Projection, Sort, SortExpr,
+    SubqueryAlias, TableScan, TableScanBuilder, Window, lit, when,
 };
 
 use crate::calls::{has_call, with_row};
 use crate::cells::Cells;
+use crate::nearest::{NearestRows, sought};
 use crate::source::{PLACE, Source};
 use crate::values::{Scans, all_columns, project, unqualified};
 use crate::wanted::{any_wanted, place_name, scan_of, wide};
@@ -419,6 +420,11 @@ impl Rewriter {
     fn sort(&mut self, sort: Sort) -> Result<Node> {
         let Sort { expr, input, fetch } = sort;
         let node = self.node(Arc::unwrap_or_clone(input))?;
+        if let ([by], Some(fetch)) = (&expr[..], fetch)
+            && let Some(node) = self.nearest(&node, by, fetch)?
+        {
+            return Ok(node);
+        }
         let exprs = expr.iter().map(|sort| sort.expr.clone()).collect();
         let (node, exprs) = self.computed(node, exprs)?;
         let mut keys: Vec<SortExpr> = exprs
@@ -431,6 +437,22 @@ impl Rewriter {
             keys.push(unqualified(place).sort(true, true));
         }
         Ok(ordered_by(node, keys, fetch))
+    }
+
+    /// A sort by the distance of vectors from a constant, of which so many rows are wanted, finds them without sorting.
+    fn nearest(&mut self, node: &Node, by: &SortExpr, fetch: usize) -> Result<Option<Node>> {
+        let Some(place) = &node.row else { return Ok(None) };
+        let out = node.written_out(by.expr.clone())?;
+        let Some((scan, wanted)) = sought(&out, by, fetch, &self.scans.sources)? else { return Ok(None) };
+        if *place != place_name(scan) {
+            return Ok(None);
+        }
+        let (rank, source) = (self.scans.name("rank"), Arc::clone(&self.scans.sources[scan]));
+        let rows = NearestRows::new(node.plan.clone(), source, scan, rank.clone(), Arc::new(wanted))?;
+        let plan = LogicalPlan::Extension(Extension { node: Arc::new(rows) });
+        let (late, main, row) = (node.late.clone(), node.main.clone(), node.row.clone());
+        let found = Node { plan, late, main, row, is_ordered: false };
+        Ok(Some(ordered_by(found, vec![unqualified(&rank).sort(true, true)], Some(fetch))))
     }
 
     fn join(&mut self, join: Join) -> Result<Node> {

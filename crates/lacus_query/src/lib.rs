@@ -20,6 +20,7 @@ mod prune;
 mod source;
 mod wanted;
 mod fetch;
+mod nearest;
 mod cell_parts;
 mod cells;
 mod values;

@@ -7,6 +7,8 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::UInt64Type;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -20,6 +22,7 @@ use crate::faults::explained;
 use crate::fetch::FetchPlanner;
 use crate::language::parse;
 use crate::late::{places_only, read_late};
+use crate::nearest::{NearestPlanner, has_nearest};
 use crate::question::Callee;
 use crate::rows::{chosen, is_chain};
 use crate::session::{Bound, Settings, bind, quoted};
@@ -82,10 +85,7 @@ pub(crate) async fn view(bound: &Bound) -> Result<Option<View>, QueryError> {
 #[boxed]
 pub(crate) async fn places(bound: &Bound) -> Result<Option<Vec<u64>>, QueryError> {
     let wrong = |error: DataFusionError| explained(error, &bound.asked());
-    let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
-    let Some((plan, is_ordered)) = places_only(optimized, bound.reads_all).map_err(wrong)? else {
-        return Ok(None);
-    };
+    let Some((plan, is_ordered)) = places_plan(bound).map_err(wrong)? else { return Ok(None) };
     let physical = physical(bound, &plan).await?;
     let stream = execute_stream(physical, bound.state.task_ctx()).map_err(wrong)?;
     let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(wrong)?;
@@ -97,6 +97,18 @@ pub(crate) async fn places(bound: &Bound) -> Result<Option<Vec<u64>>, QueryError
         places.sort_unstable();
     }
     Ok(Some(places))
+}
+
+/// The plan that finds the places of rows, and whether they come in the order that was asked for.
+fn places_plan(bound: &Bound) -> Result<Option<(LogicalPlan, bool)>, DataFusionError> {
+    let optimized = bound.state.optimize(&bound.plan)?;
+    let Some((plan, is_ordered)) = places_only(optimized, bound.reads_all)? else { return Ok(None) };
+    let plan = match has_nearest(&plan) {
+        // A search among all rows needs no column but the one it searches.
+        true => OptimizeProjections::new().rewrite(plan, &bound.state)?.data,
+        false => plan,
+    };
+    Ok(Some((plan, is_ordered)))
 }
 
 /// Whether a plan keeps all rows in their order.
@@ -118,7 +130,10 @@ fn table_plan(bound: &Bound) -> Result<LogicalPlan, DataFusionError> {
 
 #[boxed]
 async fn physical(bound: &Bound, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FetchPlanner)]);
+    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+        Arc::new(FetchPlanner),
+        Arc::new(NearestPlanner),
+    ]);
     let made = planner.create_physical_plan(plan, &bound.state).await;
     made.map_err(|error| explained(error, &bound.asked()))
 }
@@ -148,13 +163,10 @@ pub(crate) async fn plan_text(bound: &Bound, analyze: bool, verbose: bool) -> Re
     let wrong = |error: DataFusionError| explained(error, &bound.asked());
     let is_view = chosen(bound).is_some() && !is_everything(&bound.plan);
     let plan = match is_view {
-        true => {
-            let optimized = bound.state.optimize(&bound.plan).map_err(wrong)?;
-            match places_only(optimized, bound.reads_all).map_err(wrong)? {
-                Some((plan, _)) => plan,
-                None => table_plan(bound).map_err(wrong)?,
-            }
-        }
+        true => match places_plan(bound).map_err(wrong)? {
+            Some((plan, _)) => plan,
+            None => table_plan(bound).map_err(wrong)?,
+        },
         false => table_plan(bound).map_err(wrong)?,
     };
     let physical = physical(bound, &plan).await?;

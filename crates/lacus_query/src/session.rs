@@ -30,7 +30,7 @@ use crate::faults::{Asked, close_to, explained};
 use crate::functions::{self, NOT_A_TENSOR};
 use crate::labels::Labels;
 use crate::language::{
-    At, ID, Parsed, ROW, Reduction, TableRef, WITH_ROWS, fold_constants, name_columns, parse,
+    At, ID, Parsed, ROW, Reduction, TableRef, VECTOR_SEARCH, WITH_ROWS, fold_constants, name_columns, parse,
     reduction_names, resolve_reductions,
 };
 use crate::operators::Operators;
@@ -244,7 +244,7 @@ fn add_functions(context: &SessionContext, functions: &[Arc<dyn Callee>]) -> Res
     }
     let mut known = known_functions(&context.state());
     known.extend(reduction_names());
-    known.extend(["row_id", "cells"].map(str::to_owned));
+    known.extend(["row_id", "cells", VECTOR_SEARCH].map(str::to_owned));
     for callee in functions {
         let name = callee.name();
         if known.contains(&name.to_lowercase()) {
@@ -264,6 +264,7 @@ pub fn function_names() -> Vec<String> {
     names.extend(reduction_names());
     names.push("row_id".to_owned());
     names.push("cells".to_owned());
+    names.push(VECTOR_SEARCH.to_owned());
     names.sort_unstable();
     names.dedup();
     names

@@ -1,29 +1,48 @@
 //! How far vectors are apart: what searches among embeddings rank by.
 //!
-//! The usual case is a column of float32 vectors of one size and a constant: the elements are taken where they lie, and the loops
-//! have sixteen sums each, which the compiler keeps in vectors.
+//! The arithmetic is `lacus_tensor::kernels::distance`, which searches use, too: so a search and a sort by one of these functions
+//! rank alike, to the last bit.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float32Array};
 use arrow::datatypes::Field;
 use datafusion::common::{Result, exec_err};
+use lacus_tensor::kernels::distance::{Measure, distance, distances};
 use lacus_tensor::{DType, TensorRef};
 
 use super::broadcast::broadcast_dims;
-use super::function::{Body, Call, Function, Operand, Planned};
-use super::reduce::sum;
-use crate::tensors::{Dims, Kind, TensorArray, in_order, loaded, shape_text, tensor_of};
+use super::function::{Body, Call, Function, Planned};
+use crate::language::NAN_AS_NULL;
+use crate::tensors::{Dims, Kind, TensorArray, Wide, in_order, loaded, shape_text, tensor_of};
 
-/// Which measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    Cosine,
-    Inner,
-    L1,
-    L2,
-    Linf,
-    Hamming,
+/// Whether distances of the vectors of a column from a constant are float32.
+pub(crate) fn is_single(column: DType, constant: DType, field: &Field) -> bool {
+    are_single((column, false), (constant, matches!(Kind::of(field), Kind::List)))
+}
+
+/// Whether distances are float32, by dtypes and whether these are lists of SQL: those have no dtype of their own and take that of what
+/// they are compared with.
+fn are_single((a, a_is_list): (DType, bool), (b, b_is_list): (DType, bool)) -> bool {
+    let is_single = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
+    match (a_is_list, b_is_list) {
+        (false, true) => is_single(a),
+        (true, false) => is_single(b),
+        _ => is_single(a) && is_single(b),
+    }
+}
+
+/// The measure that a function of this name computes.
+pub(crate) fn measure_of(name: &str) -> Option<Measure> {
+    Some(match name {
+        "cosine_similarity" => Measure::Cosine,
+        "inner_product" => Measure::Inner,
+        "l2_distance" => Measure::L2,
+        "l1_distance" => Measure::L1,
+        "linf_distance" => Measure::Linf,
+        "hamming" => Measure::Hamming,
+        _ => return None,
+    })
 }
 
 pub(super) fn functions() -> Vec<Function> {
@@ -69,7 +88,39 @@ pub(super) fn functions() -> Vec<Function> {
             Measure::Hamming,
         )
         .aliases(&["hamming_distance"]),
+        Function::new(
+            NAN_AS_NULL,
+            "x",
+            "The number, or NULL where it is NaN: what `vector_search` sorts by, so that rows without a direction come last.",
+            "SELECT * ORDER BY nan_as_null(cosine_similarity(embedding, [0.1, 0.2, 0.3])) DESC NULLS LAST LIMIT 10",
+            NanAsNull,
+        ),
     ]
+}
+
+#[derive(Debug)]
+struct NanAsNull;
+
+impl Body for NanAsNull {
+    fn plan(&self, call: &Planned<'_>) -> Result<Field> {
+        let operand = call.operand(0)?;
+        if operand.dtype.is_complex() || operand.dims.rank() != Some(0) {
+            return datafusion::common::plan_err!("{}: expected a number, found a tensor", call.name);
+        }
+        call.field(operand.dtype, Dims::Fixed(Vec::new()))
+    }
+
+    fn run(&self, call: &Call) -> Result<ArrayRef> {
+        let values = call.tensors(0)?;
+        call.build(|row| {
+            let Some(value) = values.get(row)? else { return Ok(None) };
+            let value = value.view();
+            match loaded::<f64>(value.dtype(), &in_order(&value)).iter().any(|value| value.is_nan()) {
+                true => Ok(None),
+                false => Ok(Some(value.to_tensor())),
+            }
+        })
+    }
 }
 
 impl Body for Measure {
@@ -90,14 +141,8 @@ impl Body for Measure {
         if differ {
             return datafusion::common::plan_err!("{}: shapes {} and {} differ", call.name, a.dims, b.dims);
         }
-        // Lists of SQL have no dtype of their own and take that of what they are compared with.
         let is_list = |at: usize| matches!(call.kind(at), Kind::List);
-        let is_single = |operand: &Operand| matches!(operand.dtype, DType::F16 | DType::BF16 | DType::F32);
-        let single = match (is_list(0), is_list(1)) {
-            (false, true) => is_single(&a),
-            (true, false) => is_single(&b),
-            _ => is_single(&a) && is_single(&b),
-        };
+        let single = are_single((a.dtype, is_list(0)), (b.dtype, is_list(1)));
         let dtype = match self {
             Measure::Hamming => DType::I64,
             _ if single => DType::F32,
@@ -111,8 +156,8 @@ impl Body for Measure {
         let dtype = call.output_type()?.dtype;
         if dtype == DType::F32 {
             let fast = match (call.is_constant(0), call.is_constant(1)) {
-                (false, true) => self.fast(call, &left, &right)?,
-                (true, false) => self.fast(call, &right, &left)?,
+                (false, true) => fast(*self, call, &left, &right)?,
+                (true, false) => fast(*self, call, &right, &left)?,
                 _ => None,
             };
             if let Some(array) = fast {
@@ -126,81 +171,41 @@ impl Body for Measure {
                 let (a, b) = (a.shape(), b.shape());
                 return call.fail(format!("shapes {a} and {b} differ"));
             }
-            let double = |tensor: &TensorRef<'_>| loaded::<f64>(tensor.dtype(), &in_order(tensor));
-            let made = self.doubles(&double(&a), &double(&b));
+            // Singles are compared as singles, whatever they are compared with.
+            let made = match dtype {
+                DType::F32 => f64::from(distance(*self, &elements::<f32>(&a), &elements(&b))),
+                _ => distance(*self, &elements::<f64>(&a), &elements(&b)),
+            };
             tensor_of(dtype, &[], &[made]).map(Some).map_err(|error| call.wrong(error))
         })
     }
 }
 
-impl Measure {
-    /// A column of float32 vectors against a constant.
-    fn fast(self, call: &Call, column: &TensorArray, constant: &TensorArray) -> Result<Option<ArrayRef>> {
-        let Some((size, all)) = column.singles() else { return Ok(None) };
-        let Some(query) = constant.get(0)? else { return Ok(None) };
-        let query = query.view();
-        let shape = query.shape().dims();
-        if !column.tensor_type().dims.holds(shape) {
-            let (name, found) = (call.name, shape_text(shape));
-            return exec_err!("{name}: shapes {} and {found} differ", column.tensor_type().dims);
-        }
-        let query = loaded::<f32>(query.dtype(), &in_order(&query));
-        let length = fold(&query, &query, |a, b| a * b).sqrt();
-        let one = |row: usize| {
-            let vector = &all[row * size..(row + 1) * size];
-            match self {
-                Measure::Inner => fold(vector, &query, |a, b| a * b),
-                Measure::L1 => fold(vector, &query, |a, b| (a - b).abs()),
-                Measure::L2 => fold(vector, &query, |a, b| (a - b) * (a - b)).sqrt(),
-                Measure::Linf => {
-                    vector.iter().zip(&query).fold(0.0, |most: f32, (a, b)| largest(most, (a - b).abs()))
-                }
-                _ => {
-                    fold(vector, &query, |a, b| a * b) / (fold(vector, vector, |a, b| a * b).sqrt() * length)
-                }
-            }
-        };
-        let array: Float32Array =
-            (0..call.rows).map(|row| (!column.is_null(row)).then(|| one(row))).collect();
-        Ok(Some(Arc::new(array)))
-    }
-
-    fn doubles(self, a: &[f64], b: &[f64]) -> f64 {
-        let total =
-            |of: &dyn Fn(f64, f64) -> f64| sum(&a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect::<Vec<_>>());
-        match self {
-            Measure::Cosine => {
-                let lengths = sum(&a.iter().map(|a| a * a).collect::<Vec<_>>()).sqrt()
-                    * sum(&b.iter().map(|b| b * b).collect::<Vec<_>>()).sqrt();
-                total(&|a, b| a * b) / lengths
-            }
-            Measure::Inner => total(&|a, b| a * b),
-            Measure::L1 => total(&|a, b| (a - b).abs()),
-            Measure::L2 => total(&|a, b| (a - b) * (a - b)).sqrt(),
-            Measure::Linf => a.iter().zip(b).fold(0.0, |most: f64, (a, b)| match (a - b).abs() {
-                found if found.is_nan() || found > most => found,
-                _ => most,
-            }),
-            Measure::Hamming => a.iter().zip(b).filter(|(a, b)| a != b).count() as f64,
-        }
-    }
+fn elements<T: Wide>(tensor: &TensorRef<'_>) -> Vec<T> {
+    loaded::<T>(tensor.dtype(), &in_order(tensor))
 }
 
-fn largest(a: f32, b: f32) -> f32 {
-    if b.is_nan() || b > a { b } else { a }
-}
-
-/// The sum of something of all pairs, in sixteen parts.
-fn fold(a: &[f32], b: &[f32], of: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut parts = [0f32; 16];
-    let ((a_chunks, a_rest), (b_chunks, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (a, b) in a_chunks.iter().zip(b_chunks) {
-        for at in 0..16 {
-            parts[at] += of(a[at], b[at]);
-        }
+/// A column of float32 vectors against a constant.
+fn fast(
+    measure: Measure,
+    call: &Call,
+    column: &TensorArray,
+    constant: &TensorArray,
+) -> Result<Option<ArrayRef>> {
+    let Some((size, all)) = column.singles() else { return Ok(None) };
+    let Some(query) = constant.get(0)? else { return Ok(None) };
+    let query = query.view();
+    let shape = query.shape().dims();
+    if !column.tensor_type().dims.holds(shape) {
+        let (name, found) = (call.name, shape_text(shape));
+        return exec_err!("{name}: shapes {} and {found} differ", column.tensor_type().dims);
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| of(*a, *b)).sum();
-    parts.iter().sum::<f32>() + rest
+    let query = elements::<f32>(&query);
+    let mut found = vec![0f32; call.rows];
+    distances(measure, &query, &all[..call.rows * size], &mut found);
+    let found = found.into_iter().enumerate();
+    let array: Float32Array = found.map(|(row, found)| (!column.is_null(row)).then_some(found)).collect();
+    Ok(Some(Arc::new(array)))
 }
 
 #[cfg(test)]

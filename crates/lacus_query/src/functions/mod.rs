@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use distance::{is_single, measure_of};
 use function::Function;
 
 /// How the message begins when a reduction is asked of something that is no tensor: it may be an aggregate of SQL.

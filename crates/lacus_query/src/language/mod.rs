@@ -20,6 +20,7 @@ mod handled;
 mod tables;
 mod identity;
 mod names;
+mod vector_search;
 mod fold;
 mod reductions;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use source::bytes_of;
 pub(crate) use states::At;
 pub(crate) use subscript::call;
 pub(crate) use tables::{TableRef, table_named};
+pub(crate) use vector_search::{NAN_AS_NULL, VECTOR_SEARCH};
 
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -105,6 +107,7 @@ fn read(text: &str, default_dataset: bool) -> Result<Parsed, QueryError> {
         };
         return Err(source.error(why, bytes(next.span)));
     }
+    vector_search::write_out(&source, &mut query, !clauses.is_empty())?;
     let tables = tables::take_tables(&source, &mut query, default_dataset)?;
     clauses.expressions().try_for_each(|expr| tables::check_expression(&source, expr))?;
     tql::read_names(&mut query);

@@ -6,4 +6,5 @@ mod answers_are_views_or_tables;
 mod arrays_are_tables;
 mod late_reading_changes_no_answer;
 mod only_what_is_needed_is_read;
+mod searches_are_sorts;
 mod steps_go_beyond_sql;
