@@ -99,6 +99,17 @@ class SamplesContender(Contender):
         raise NotImplementedError
 
 
+class SearchContender(Contender):
+    """Stores vectors with a number each; `value` is a `workloads.search.Vectors`."""
+
+    #: The share of the true neighbours that it must find.
+    least_recall = 0.999
+
+    def nearest(self, handle: Any, query: np.ndarray, k: int, share: float) -> Any:
+        """The places of the rows that are nearest by cosine, among those whose number is below `share`."""
+        raise NotImplementedError
+
+
 def describe(path: Path) -> tuple[int, int]:
     """Bytes and number of all files at a path."""
     files = [path] if path.is_file() else [found for found in path.rglob("*") if found.is_file()]

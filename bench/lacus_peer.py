@@ -7,7 +7,14 @@ from typing import Any
 
 import lacus
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SamplesContender, SparseContender
+from contender import (
+    Cells,
+    CheckpointContender,
+    DenseContender,
+    SamplesContender,
+    SearchContender,
+    SparseContender,
+)
 from data import Files, Sparse
 
 DISTRIBUTION = "lacus"
@@ -39,6 +46,50 @@ def checkpoint() -> list[CheckpointContender]:
 
 def samples() -> list[SamplesContender]:
     return [SamplesLacus()]
+
+
+def search() -> list[SearchContender]:
+    return [SearchLacus(), SearchLacusLists(), SearchLacusCodes()]
+
+
+class SearchLacus(SearchContender):
+    name = "Lacus, exact"
+    family = "lacus"
+
+    def write(self, path: Path, value: Any) -> None:
+        ds = lacus.create(path)
+        ds.add_column("vector", dtype="float32", shape=value.rows.shape[1:])
+        ds.add_column("share", dtype="float64", shape=[])
+        ds.add_column("place", dtype="int64", shape=[])
+        ds.extend({"vector": value.rows, "share": value.share, "place": np.arange(len(value.rows))})
+        self._index(ds)
+
+    def _index(self, ds: lacus.Dataset) -> None:
+        pass
+
+    def open(self, path: Path) -> lacus.Dataset:
+        return lacus.open(path)
+
+    def nearest(self, handle: lacus.Dataset, query: np.ndarray, k: int, share: float) -> Any:
+        where, params = (None, []) if share >= 1 else ("share < ?", [share])
+        return handle["vector"].search(query, k=k, where=where, params=params)["place"][:]
+
+
+class SearchLacusLists(SearchLacus):
+    name = "Lacus, IVF"
+    least_recall = 0.95
+
+    def _index(self, ds: lacus.Dataset) -> None:
+        info = ds["vector"].create_index("ivf", metric="cosine", recall=0.96)
+        # How much of the vectors a search looks at.
+        self.note = "; ".join(f"{100 * found.probes / info.lists:.1f} % of the lists for {found.neighbours}" for found in info.probes)
+
+
+class SearchLacusCodes(SearchLacusLists):
+    name = "Lacus, IVF, 8 bits"
+
+    def _index(self, ds: lacus.Dataset) -> None:
+        ds["vector"].create_index("ivf", metric="cosine", recall=0.96, bits=8)
 
 
 class SamplesLacus(SamplesContender):

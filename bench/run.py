@@ -31,7 +31,7 @@ from data import ROOT
 from harness import measure, remove, say
 from machine import describe_machine
 
-WORKLOADS = ("dense", "sparse", "checkpoint", "samples")
+WORKLOADS = ("dense", "sparse", "checkpoint", "samples", "search")
 PARTS = (*WORKLOADS, "memory", "compute")
 DOCS = ROOT / "docs" / "benchmarks.md"
 

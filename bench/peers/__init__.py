@@ -19,6 +19,7 @@ NAMES = (
     "deeplake",
     "delta",
     "parquet",
+    "faiss",
 )
 
 #: Chunks that chunked stores are given for the photos; left alone, some would cut them into tiny pieces and

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contender import Cells, CheckpointContender, DenseContender, SparseContender
+from contender import Cells, CheckpointContender, DenseContender, SearchContender, SparseContender
 from data import Sparse
 
 DISTRIBUTION = "numpy"
@@ -22,6 +22,30 @@ def sparse() -> list[SparseContender]:
 
 def checkpoint() -> list[CheckpointContender]:
     return [NumpyCheckpoint()]
+
+
+def search() -> list[SearchContender]:
+    return [NumpyProducts()]
+
+
+class NumpyProducts(SearchContender):
+    name = "numpy, a product and argpartition"
+    family = "numpy"
+
+    def write(self, path: Path, value: Any) -> None:
+        path.mkdir()
+        np.save(path / "rows", value.rows / np.linalg.norm(value.rows, axis=1, keepdims=True))
+        np.save(path / "share", value.share)
+
+    def open(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        return np.load(path / "rows.npy"), np.load(path / "share.npy")
+
+    def nearest(self, handle: tuple[np.ndarray, np.ndarray], query: np.ndarray, k: int, share: float) -> Any:
+        rows, shares = handle
+        allowed = None if share >= 1 else np.flatnonzero(shares < share)
+        scores = (rows if allowed is None else rows[allowed]) @ query
+        first = np.argpartition(-scores, min(k, len(scores) - 1))[:k]
+        return first if allowed is None else allowed[first]
 
 
 class NumpyFile(DenseContender):

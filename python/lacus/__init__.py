@@ -80,6 +80,7 @@ from .group import Group
 from .history import HistoryEntry, Merged, Status
 from .query import sql
 from .sample import Link, Sample, link, read
+from .search import IndexInfo
 from .settings import Settings, configure, settings
 from .sparse import SparseTensor
 from .table import Table
@@ -115,6 +116,7 @@ __all__ = [
     "GcReport",
     "Group",
     "HistoryEntry",
+    "IndexInfo",
     "InternalError",
     "InvalidError",
     "LacusError",

@@ -1,7 +1,7 @@
 """What the binding crate gives to the package. Not for anybody else: it may change at any time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, final
+from typing import Any, TypeAlias, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,10 @@ __all__ = [
     "ask",
     "check_program",
     "configure",
+    "create_vector_index",
     "decode_media",
     "delete",
+    "drop_vector_index",
     "exists",
     "explain",
     "explain_run",
@@ -35,6 +37,7 @@ __all__ = [
     "probe_media",
     "run_program",
     "settings",
+    "vector_indexes",
 ]
 
 _Array = np.ndarray[Any, Any]
@@ -357,6 +360,23 @@ def ask(question: _Question, sources: _Sources) -> View | Table: ...
 def explain(question: _Question, sources: _Sources, analyze: bool) -> str: ...
 def function_names() -> list[str]: ...
 def functions_page() -> str: ...
+
+_Index: TypeAlias = tuple[
+    str, str, str, int, int, int, int | None, float, list[tuple[int, int, float]], int, str | None
+]
+
+def create_vector_index(
+    rows: Rows,
+    name: str,
+    metric: str,
+    lists: int | None,
+    recall: float,
+    bits: int | None,
+    seed: int,
+    durable: bool,
+) -> _Index: ...
+def drop_vector_index(rows: Rows, name: str, durable: bool) -> bool: ...
+def vector_indexes(rows: Rows) -> list[_Index]: ...
 
 def exists(url: str, options: dict[str, str]) -> bool: ...
 def delete(url: str, options: dict[str, str]) -> None: ...

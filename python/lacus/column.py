@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _dtypes
+from . import _dtypes, search
 from ._arrays import NDArray
 from ._display import size_text
 from ._guard import guard
@@ -23,6 +23,8 @@ from .tensor import quoted
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .search import IndexInfo
+    from .view import View
 
 __all__ = ["Column"]
 
@@ -288,6 +290,69 @@ class Column:
         return self._dataset._rows.add_class_names(self._name, [str(name) for name in names], durable)
 
     # The rest.
+
+    # Searching.
+
+    def search(
+        self, vector: Any, k: int = 10, *, where: str | None = None, params: Sequence[Any] | None = None, metric: str = "cosine"
+    ) -> View:
+        """The rows whose vectors are nearest to one, nearest first.
+
+        Exact, unless the column has an index of the same metric: see :meth:`create_index`.
+
+        Args:
+            vector: the vector, as long as those of the column.
+            k: how many rows; fewer come back only if fewer fulfil the condition.
+            where: a condition of SQL that rows must fulfil. It comes first: the nearest of those rows are found.
+            params: values for ``?`` in the condition.
+            metric: ``"cosine"``, ``"dot"``, ``"l2"``, ``"l1"``, ``"linf"`` or ``"hamming"``.
+
+        Returns:
+            A view of the rows, with what they were compared by as a column: ``score`` (cosine, dot; more is nearer) or ``distance``.
+            Rows without a vector come last.
+
+        >>> ds["embedding"].search(vector, k=10, where="label = 'dog'")["score"]
+        """
+        return search.search(self, vector, k, where, params, metric)
+
+    def create_index(
+        self,
+        kind: str = "ivf",
+        *,
+        metric: str = "cosine",
+        lists: int | None = None,
+        recall: float = 0.95,
+        bits: int | None = None,
+        seed: int = 0,
+        durable: bool = False,
+    ) -> IndexInfo:
+        """Makes an index of the vectors of this column, in place of the one that it has. Searches use it from now on.
+
+        It is stored with the dataset, so it is versioned, branched and merged with it. Rows that are added or changed later are
+        searched exactly, until you make the index again.
+
+        Args:
+            kind: ``"ivf"``: vectors are sorted into lists of similar ones, and a search looks at the nearest lists.
+            metric: by what vectors are compared: ``"cosine"``, ``"dot"`` or ``"l2"``. Searches by others do not use the index.
+            lists: how many lists; twice the square root of the rows, unless you say.
+            recall: the share of the true neighbours that a search is to find. How many lists that takes is measured on the data,
+                and stored: see :class:`IndexInfo`.
+            bits: 8 for an index of a quarter of the size; what it finds is compared again by the vectors themselves.
+            seed: what random choices depend on.
+            durable: wait until it is on disk.
+
+        >>> ds["embedding"].create_index("ivf", metric="cosine", recall=0.95)
+        """
+        return search.create(self, kind, metric, lists, recall, bits, seed, durable)
+
+    def drop_index(self, *, durable: bool = False) -> bool:
+        """Drops the index of this column. Returns False if there is none."""
+        return search.drop(self, durable)
+
+    @property
+    def indexes(self) -> list[IndexInfo]:
+        """The indexes of this column."""
+        return [found for found in self._dataset.indexes if found.column == self._name]
 
     def __repr__(self) -> str:
         info = self._info

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import _dtypes, _native
+from . import _dtypes, _native, search
 from ._arrays import sizes
 from ._display import SHOWN, columns_text, dataset_text, size_text
 from ._guard import guard, guarded
@@ -29,6 +29,7 @@ from .group import Group
 from .history import Historic, HistoryEntry, State, moment
 from .query import Asking, Params, condition_text
 from .rows import read_rows
+from .search import IndexInfo
 from .table import Table
 from .tensor import Array, metadata_text, quoted
 from .transaction import Transaction
@@ -425,6 +426,11 @@ class Dataset(Historic):
     def group(self, name: str) -> Group:
         """The tensors whose names start with ``name/``."""
         return Group(self, name)
+
+    @property
+    def indexes(self) -> list[IndexInfo]:
+        """The indexes that searches of this dataset use; see :meth:`Column.create_index`."""
+        return search.indexes(self)
 
     def summary(self) -> Summary:
         """A summary of each column: type, count, range of shapes, size; and advice. Reads no samples."""

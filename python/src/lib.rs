@@ -45,6 +45,8 @@ mod dataset;
 
 mod query;
 
+mod search;
+
 mod compute;
 
 use pyo3::prelude::*;
@@ -66,6 +68,8 @@ mod _native {
     use crate::query::{ask, explain, function_names, functions_page};
     #[pymodule_export]
     use crate::rows::{ColumnInfo, Rows, decode_media, probe_media};
+    #[pymodule_export]
+    use crate::search::{create_vector_index, drop_vector_index, vector_indexes};
     #[pymodule_export]
     use crate::settings::{configure, settings};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! What was asked for, as plain values.
 
 mod history;
+mod index;
 mod query;
 mod views;
 
@@ -24,6 +25,7 @@ pub(crate) use history::{
     GcArgs, LineageArgs, LogArgs, MadeArgs, MergeArgs, PublishArgs, RestoreArgs, RevertArgs, ShowArgs,
     StatusArgs, TagArgs,
 };
+pub(crate) use index::{IndexArgs, IndexCreateArgs, IndexDropArgs, IndexLsArgs, IndexVerb};
 pub(crate) use query::{QueryArgs, ShellArgs};
 pub(crate) use views::ViewsArgs;
 
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     /// Run SQL queries at a prompt
     #[command(after_help = query::SHELL_EXAMPLES)]
     Shell(ShellArgs),
+    /// List, create and drop the indexes that searches use
+    #[command(after_help = index::INDEX_EXAMPLES)]
+    Index(IndexArgs),
     /// List the tensors and columns
     #[command(after_help = LS_EXAMPLES)]
     Ls(LsArgs),

@@ -19,6 +19,7 @@ mod get;
 pub(crate) mod head;
 mod history;
 mod import;
+mod index;
 mod info;
 mod lineage;
 mod log;
@@ -79,6 +80,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Head(args) => context.stop.or(head::run(&context, args)).await,
         Command::Query(args) => context.stop.or(query::run(&context, *args)).await,
         Command::Shell(args) => shell::run(&context, args).await,
+        Command::Index(args) => index::run(&context, args).await,
         Command::Ls(args) => context.stop.or(ls::run(&context, args)).await,
         Command::Info(args) => context.stop.or(info::run(&context, args)).await,
         Command::Rm(args) => rm::run(&context, args).await,
