@@ -360,7 +360,7 @@ impl History {
                     Some(table) => (table, place.clone()),
                     None => state(repository, place, &after, State::Newest).await?,
                 };
-                let difference = before.0.compare(&after.0).await?;
+                let difference = before.0.compare(&after.0).await?.shown();
                 Ok((before, after, difference))
             })?;
         let opened = |(table, place)| Dataset::over(self.handle.beside(table, place));
