@@ -75,9 +75,10 @@ class IndexInfo:
         )
 
 
-def _info(found: tuple[Any, ...]) -> IndexInfo:
-    *front, probes, stored_bytes, damage = found
-    return IndexInfo(*front, [Probes(*one) for one in probes], stored_bytes, damage)
+def _info(found: _native._Index) -> IndexInfo:
+    column, kind, metric, lists, rows, covered, bits, recall, probes, stored_bytes, damage = found
+    measured = [Probes(*one) for one in probes]
+    return IndexInfo(column, kind, metric, lists, rows, covered, bits, recall, measured, stored_bytes, damage)
 
 
 def create(

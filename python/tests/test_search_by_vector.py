@@ -262,7 +262,7 @@ def test_bad_input(tmp_path: pathlib.Path) -> None:
         ds.query("SELECT * FROM vector_search('embedding', ?, 3)", [np.ones(7, np.float32)])
     with pytest.raises(InvalidError, match="above 0"):
         ds.query("SELECT * FROM vector_search('embedding', ?, 0)", [query])
-    with pytest.raises(InvalidError, match="3 arguments|takes a column"):
+    with pytest.raises(InvalidError, match="takes a column"):
         ds.query("SELECT * FROM vector_search('embedding', ?)", [query])
     for wrong in ({"recall": 0.0}, {"recall": 1.5}, {"lists": 0}, {"bits": 4}, {"metric": "l1"}, {"metric": "x"}, {"kind": "hnsw"}):
         with pytest.raises(InvalidError, match="create_index"):

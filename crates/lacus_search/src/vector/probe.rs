@@ -49,8 +49,10 @@ impl Probe<'_> {
         if allowed == 0 || wanted as u64 >= allowed {
             return None;
         }
-        // The nearest of a tenth of the rows are, about, among ten times as many of all rows.
-        let among = wanted as f64 * all as f64 / allowed as f64;
+        // The nearest of a tenth of the rows are, about, among ten times as many of all rows. Chance puts the last of them further away
+        // now and then, by some roots of their number.
+        let chance = if allowed < all { 2.0 * (wanted as f64).sqrt() } else { 0.0 };
+        let among = (wanted as f64 + chance) * all as f64 / allowed as f64;
         let probes = lists.probes_for(among);
         let share = probes as f64 / lists.count().max(1) as f64;
         let work = lists.count() as f64 + share * all as f64;

@@ -74,7 +74,7 @@ mod sealed {
         fn div(self, other: Self) -> Self;
         fn abs(self) -> Self;
         fn sqrt(self) -> Self;
-        fn is_nan(self) -> bool;
+        fn is_nan(&self) -> bool;
         fn of_f32(value: f32) -> Self;
         fn of_f64(value: f64) -> Self;
     }
@@ -109,8 +109,8 @@ mod sealed {
                     $float::sqrt(self)
                 }
                 #[inline(always)]
-                fn is_nan(self) -> bool {
-                    $float::is_nan(self)
+                fn is_nan(&self) -> bool {
+                    $float::is_nan(*self)
                 }
                 #[inline(always)]
                 fn of_f32(value: f32) -> $float {
