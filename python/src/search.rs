@@ -51,7 +51,7 @@ pub(crate) fn create_vector_index(
         None => {
             return Err(invalid(
                 py,
-                &format!("create_index: no metric {metric:?}; there are cosine, dot, l2"),
+                format!("create_index: no metric {metric:?}; there are cosine, dot, l2"),
             ));
         }
     };

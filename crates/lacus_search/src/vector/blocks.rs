@@ -164,10 +164,9 @@ impl Vectors {
     ) -> Result<(), DatasetError> {
         let plans = &self.layout.plans;
         let (mut wave, mut held): (Vec<(usize, Vec<PlacedRun>)>, u64) = (Vec::new(), 0);
-        let (mut at, mut rest) = (0, runs.iter().copied().peekable());
+        let (mut at, mut rest) = (0, runs.iter().copied());
         let mut left: Option<PlacedRun> = None;
-        loop {
-            let Some(run) = left.take().or_else(|| rest.next()) else { break };
+        while let Some(run) = left.take().or_else(|| rest.next()) {
             let number = run.id / self.layout.span;
             while plans.get(at).is_some_and(|plan| plan.number < number) {
                 at += 1;
@@ -303,8 +302,8 @@ fn add_parts(
 fn planned(name: &str, dtype: DType, size: usize, pieces: &[SamplePiece]) -> Layout {
     let row_bytes = (size * dtype.size_bytes()).max(1) as u64;
     let span = (BLOCK_BYTES / row_bytes).clamp(64, 64 << 10).next_power_of_two();
-    let (mut present, mut plans): (Vec<(u64, u64)>, Vec<(Plan, DefaultHasher, DefaultHasher)>) =
-        (Vec::new(), Vec::new());
+    let mut present = Vec::new();
+    let mut plans: Vec<(Plan, DefaultHasher, DefaultHasher)> = Vec::new();
     for piece in pieces {
         extend(&mut present, piece.first_id, piece.count);
         let (mut id, end) = (piece.first_id, piece.first_id + piece.count);

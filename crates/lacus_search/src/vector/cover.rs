@@ -23,6 +23,9 @@ pub(crate) struct Cover {
     pub rows: u64,
 }
 
+/// Runs of first id and count.
+type Runs = Vec<(u64, u64)>;
+
 /// What an index covers of a column.
 pub(crate) async fn cover(vectors: &Vectors, stored: &Stored) -> Result<Arc<Cover>, DatasetError> {
     let table = vectors.dataset().table();
@@ -60,7 +63,7 @@ pub(crate) async fn cover(vectors: &Vectors, stored: &Stored) -> Result<Arc<Cove
 }
 
 /// Rows that lie where they lay, and rows that were there and lie elsewhere now. Both ascend.
-fn compared(origin: &Origin, pieces: &[SamplePiece]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+fn compared(origin: &Origin, pieces: &[SamplePiece]) -> (Runs, Runs) {
     let (mut same, mut moved) = (Vec::new(), Vec::new());
     let mut at = 0;
     for piece in pieces {
