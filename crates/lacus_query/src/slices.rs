@@ -36,13 +36,16 @@ use crate::tensors::{Dims, TensorBuilder, TensorType, cast, shape_text};
 /// Elements up to which a value is folded into the plan like any other constant.
 const FOLDED: u64 = 1024;
 
+/// What was read, with the function that returns it.
+type Known = Vec<(Slice, Arc<ScalarUDF>)>;
+
 /// The arrays that a question reads as values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slices {
     /// The datasets by their keys.
     views: HashMap<String, View>,
     /// What was read. A question may be planned more than once.
-    read: Arc<Mutex<Vec<(Slice, Arc<ScalarUDF>)>>>,
+    read: Arc<Mutex<Known>>,
 }
 
 impl Slices {
