@@ -1,4 +1,4 @@
-"""Answers that other engines round, wrap around or tell apart: sums, zeros with a sign, singles."""
+"""Answers that other engines round, wrap around or tell apart: sums, zeros with a sign, singles, names of columns."""
 
 from __future__ import annotations
 
@@ -72,6 +72,14 @@ def test_singles_compare_as_singles(tmp_path: Path) -> None:
     assert ds.query("SELECT * WHERE x < 1e300").positions == [0, 1, 2]
 
 
+def test_columns_have_the_names_that_are_written(tmp_path: Path) -> None:
+    ds = made(tmp_path / "ds", n=np.arange(3))
+    answer = ds.query("SELECT n, -n, n IS NULL, NOT (n > 1), n IS DISTINCT FROM 2")
+    assert answer.columns == ["n", "-n", "n IS NULL", "NOT (n > 1)", "n IS DISTINCT FROM 2"]
+    assert list(answer["-n"]) == [0, -1, -2]
+    assert ds.query("SELECT DISTINCT ON (n % 2) n + 1 ORDER BY n % 2, n").columns == ["n + 1"]
+
+
 def test_columns_may_be_left_out_and_replaced(tmp_path: Path) -> None:
     ds = made(tmp_path / "ds", n=np.arange(4), m=np.arange(4) * 10, k=np.arange(4))
     some = ds.query("SELECT * EXCEPT (m) WHERE n > 1")
@@ -111,3 +119,8 @@ def test_several_labels_have_names(tmp_path: Path) -> None:
     assert ds.query("SELECT * WHERE any(labels = 'bird')").positions == [1, 3]
     assert ds.query("SELECT * WHERE all(labels <> 'cat')").positions == [1, 2, 3]
     assert ds.query("SELECT * WHERE any(labels = 'cow') OR contains(labels, 'cow')").positions == []
+
+
+def test_a_panic_of_the_engine_is_an_error() -> None:
+    with pytest.raises(lacus.LacusError):
+        lacus.sql("SELECT array_resize([1, 2], -5) AS x")

@@ -50,17 +50,17 @@ def every(first: int, step: int = 5) -> list[int]:
 
 #: A query and the rows it finds, in order; with the test of Deep Lake's that asks so.
 FOUND: dict[str, tuple[str, list[int]]] = {
-    "enterprise test_query: a value among others": ("SELECT * WHERE label == 2", list(range(40, 60))),
+    "enterprise test_query: a value among others": ("SELECT * WHERE CONTAINS(label, 2)", list(range(40, 60))),
     "enterprise test_query: less": ("SELECT * WHERE label < 3", list(range(60))),
     "enterprise test_default_query_message: or": (
-        "SELECT * WHERE " + " OR ".join(f"label == {i}" for i in range(3)),
+        "SELECT * WHERE " + " OR ".join(f"CONTAINS(label, {i})" for i in range(3)),
         list(range(60)),
     ),
     "core test_load_view: a column of some rows": ("select label where label > 0", list(range(20, 100))),
     "core test_query: ==": ("SELECT * WHERE label == 4", list(range(80, 100))),
     "core test_query: all of a tensor": ("SELECT * WHERE all(count == 7)", [0, 5, 7, *every(10)]),
     "core test_virtual_tensors: order by a norm": (
-        "SELECT *, norm(embedding - ARRAY[0, 0, 0]) as score order by norm(embedding - ARRAY[0, 0, 0]) asc",
+        "SELECT *, l2_norm(embedding - ARRAY[0, 0, 0]) as score order by l2_norm(embedding - ARRAY[0, 0, 0]) asc",
         list(reversed(range(100))),
     ),
     "inverted test_inv_index_query: equal text": (f"select * where text == '{SENTENCES[2]}'", every(2)),
@@ -78,14 +78,14 @@ FOUND: dict[str, tuple[str, list[int]]] = {
         [row for row in sorted(every(0) + every(1)) if row // 20 == 1],
     ),
     "inverted test_hnsw_order_by_clause": (
-        "select * where CONTAINS(text, 'mill') order by norm(embedding - ARRAY[0.25, 0, -0.25]) limit 1",
+        "select * where CONTAINS(text, 'mill') order by l2_norm(embedding - ARRAY[0.25, 0, -0.25]) limit 1",
         [3],
     ),
     "vdb test_query_recall_cosine_similarity": (
         "select * where label == 0 order by cosine_similarity(embedding, array[1, 0, -1]) DESC, label limit 20",
         list(range(20)),
     ),
-    "enterprise test_query_on_local_datasets": ("SELECT * WHERE label == 4", list(range(80, 100))),
+    "enterprise test_query_on_local_datasets": ("SELECT * WHERE CONTAINS(label, 4)", list(range(80, 100))),
 }
 
 
@@ -110,7 +110,7 @@ def test_a_view_is_asked_again(rows: lacus.Dataset) -> None:
 
 def test_the_text_is_kept(rows: lacus.Dataset) -> None:
     """enterprise test_default_query_message: what was asked is the message of a saved view."""
-    text = "SELECT * WHERE label == 2"
+    text = "SELECT * WHERE CONTAINS(label, 2)"
     rows.query(text).save("twos")
     assert rows.views["twos"].query_text == text
     assert rows.views["twos"].positions == list(range(40, 60))
@@ -145,7 +145,7 @@ def test_columns_are_computed(rows: lacus.Dataset) -> None:
     more = rows.query("SELECT *, shape(count)[0] as num_labels")
     assert more.columns == ["label", "count", "embedding", "text", "info", "num_labels"]
     assert more["text"][7] == SENTENCES[2]
-    scores = rows.query("SELECT norm(embedding - ARRAY[0, 0, 0]) as score order by score asc")["score"]
+    scores = rows.query("SELECT l2_norm(embedding - ARRAY[0, 0, 0]) as score order by score asc")["score"]
     np.testing.assert_allclose(scores, [np.sqrt(2) / (i + 1) for i in reversed(range(100))], rtol=1e-6)
     values = rows.query("select info['source'] as source, 'type' as type")
     assert [int(value) for value in values["source"][:10]] == list(range(10))
@@ -227,4 +227,3 @@ def test_splits_have_their_shares(rows: lacus.Dataset) -> None:
 # - test_inv_index_, test_inverted_index_*, test_multiple_where_clauses_and_filters_with_year_text, and all but the search of
 #   test_vdb_indexes.py: how their indexes are made, kept and deleted.
 # - GROUP BY makes sequences of keys there; here a key is one value.
-# - CONTAINS of a number, and l2_norm of one vector, are not known here: the cases above write `label == 2` and `norm(x)` instead.

@@ -1,16 +1,18 @@
 //! Runs a question that is bound: as a view, as a table, or only to say how.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::UInt64Type;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use futures::TryStreamExt;
+use futures::{FutureExt, TryStreamExt};
 use lacus_dataset::View;
 use lacus_io::boxed;
 
@@ -89,7 +91,7 @@ pub(crate) async fn places(bound: &Bound) -> Result<Option<Vec<u64>>, QueryError
     };
     let physical = physical(bound, &plan).await?;
     let stream = execute_stream(physical, bound.state.task_ctx()).map_err(wrong)?;
-    let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(wrong)?;
+    let batches = collected(stream, bound).await?;
     let mut places: Vec<u64> = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in &batches {
         places.extend_from_slice(batch.column(0).as_primitive::<UInt64Type>().values());
@@ -129,6 +131,20 @@ async fn physical(bound: &Bound, plan: &LogicalPlan) -> Result<Arc<dyn Execution
     made.map_err(|error| explained(error, &bound.asked()))
 }
 
+/// All rows of a stream. A panic of the engine's is an error, and not the end of the program.
+async fn collected(stream: SendableRecordBatchStream, bound: &Bound) -> Result<Vec<RecordBatch>, QueryError> {
+    let collected = AssertUnwindSafe(stream.try_collect()).catch_unwind().await;
+    match collected {
+        Ok(batches) => batches.map_err(|error| explained(error, &bound.asked())),
+        Err(panic) => {
+            let said = panic.downcast_ref::<String>().cloned();
+            let said = said.or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned()));
+            let why = said.unwrap_or_else(|| "without a message".to_owned());
+            Err(QueryError::Internal(format!("the query engine failed: {why}")))
+        }
+    }
+}
+
 /// The table that answers.
 #[boxed]
 pub(crate) async fn table(bound: &Bound) -> Result<Table, QueryError> {
@@ -138,7 +154,7 @@ pub(crate) async fn table(bound: &Bound) -> Result<Table, QueryError> {
     let schema = Arc::new(plan.schema().as_arrow().clone());
     let physical = physical(bound, &plan).await?;
     let stream = execute_stream(physical, bound.state.task_ctx()).map_err(wrong)?;
-    let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(wrong)?;
+    let batches = collected(stream, bound).await?;
     let typed = |batch: RecordBatch| {
         let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &options)

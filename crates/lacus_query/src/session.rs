@@ -308,7 +308,7 @@ fn known_functions(state: &SessionState) -> HashSet<String> {
     let mut all: HashSet<String> = all.chain(state.table_functions().keys()).cloned().collect();
     all.extend(state.higher_order_functions().keys().cloned());
     // Not functions to DataFusion, but written as such.
-    all.extend(["make_map", "unnest"].map(str::to_owned));
+    all.extend(["make_map", "unnest", "unnest_outer"].map(str::to_owned));
     all
 }
 
@@ -519,6 +519,8 @@ fn unknown_function(statement: &Statement, context: &SessionContext) -> Option<(
     let found = ast::visit_expressions(statement, |expr| {
         if let ast::Expr::Function(function) = expr
             && let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
+            // Such as `user`, which may be a column.
+            && function.args != ast::FunctionArguments::None
             && !known.contains(&name.value.to_lowercase())
         {
             return ControlFlow::Break(name.clone());

@@ -28,7 +28,8 @@ pub(super) fn functions() -> Vec<Function> {
             "SELECT * FROM photos WHERE contains(labels, 3)",
             Contains,
         )
-        .plain(string::contains),
+        .plain(string::contains)
+        .of_numbers(),
     ]
 }
 
@@ -108,7 +109,7 @@ fn by_name(call: &Call) -> Result<ArrayRef> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check, check_error, fixed, list, text, texts};
+    use super::super::testing::{check, check_error, fixed, list, number, text, texts};
     use lacus_tensor::DType;
 
     #[test]
@@ -118,6 +119,8 @@ mod tests {
         check("contains", &[tensor(), 4.into()], "false");
         check("contains", &[tensor(), 2.5.into()], "false");
         check("contains", &[list(&[1.0, 2.0]), 2.into()], "true");
+        check("contains", &[number(DType::I64, 3.0), 3.into()], "true");
+        check("contains", &[number(DType::I64, 3.0), 4.into()], "false");
         check("contains", &[texts("a cat"), text("cat")], "true");
         check("contains", &[texts("a cat"), text("dog")], "false");
         check_error("contains", &[tensor(), tensor()], "contains: expected a number, found a tensor");

@@ -45,6 +45,8 @@ pub(crate) struct Function {
     pub(crate) example: &'static str,
     /// DataFusion's function of this name.
     pub(crate) plain: Option<fn() -> Arc<ScalarUDF>>,
+    /// Whether it is ours for plain numbers all the same.
+    pub(crate) takes_numbers: bool,
     pub(crate) body: Box<dyn Body>,
 }
 
@@ -57,7 +59,16 @@ impl Function {
         example: &'static str,
         body: impl Body + 'static,
     ) -> Function {
-        Function { name, aliases: &[], parameters, about, example, plain: None, body: Box::new(body) }
+        Function {
+            name,
+            aliases: &[],
+            parameters,
+            about,
+            example,
+            plain: None,
+            takes_numbers: false,
+            body: Box::new(body),
+        }
     }
 
     pub(crate) fn aliases(self, aliases: &'static [&'static str]) -> Function {
@@ -66,6 +77,11 @@ impl Function {
 
     pub(crate) fn plain(self, plain: fn() -> Arc<ScalarUDF>) -> Function {
         Function { plain: Some(plain), ..self }
+    }
+
+    /// Of plain numbers it is ours, too.
+    pub(crate) fn of_numbers(self) -> Function {
+        Function { takes_numbers: true, ..self }
     }
 
     fn arity(&self) -> (usize, usize) {
@@ -142,7 +158,9 @@ impl Udf {
         let plain = self.function.plain?;
         let is_ours =
             |field: &FieldRef| matches!(Kind::of(field), Kind::Tensor(_) | Kind::Media { .. } | Kind::List);
-        (!fields.iter().any(is_ours)).then(plain)
+        let are_numbers = self.function.takes_numbers
+            && fields.iter().all(|field| matches!(Kind::of(field), Kind::Number(_)));
+        (!are_numbers && !fields.iter().any(is_ours)).then(plain)
     }
 }
 
@@ -170,8 +188,10 @@ impl ScalarUDFImpl for Udf {
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         let (name, (least, most)) = (self.function.name, self.function.arity());
         let is_nested = |data_type: &DataType| data_type.is_nested();
+        let are_numbers = self.function.takes_numbers && arg_types.iter().all(DataType::is_numeric);
         if let Some(plain) = self.function.plain
             && !arg_types.iter().any(is_nested)
+            && !are_numbers
         {
             let fields: Vec<FieldRef> =
                 arg_types.iter().map(|of| Arc::new(Field::new("f", of.clone(), true))).collect();

@@ -86,6 +86,21 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What is written like a function and reads an array.
+const ARRAYS: &[(&str, &str, &str)] = &[
+    (
+        "slice([dataset, ]'name'[, subscript…])",
+        "An array of the dataset as a value, with numpy's subscripts inside of the brackets or behind them. It is read once, and with \
+         constant bounds only as far as it is needed. `@\"v1\"` behind it means another state.",
+        "SELECT * WHERE dot(embedding, slice('weights', 0, :)) > 0.5",
+    ),
+    (
+        "cells([dataset, ]'name')",
+        "In FROM: an array as a table, with a row for each stored element, its coordinates c0, c1, … and its value.",
+        "SELECT c0, sum(value) FROM cells('visits') GROUP BY c0",
+    ),
+];
+
 /// A page in Markdown about all functions: their parameters, what they do, an example of each.
 pub fn reference() -> String {
     let (mut page, mut title) = (String::from("# Functions\n"), "");
@@ -104,9 +119,11 @@ pub fn reference() -> String {
             page.push_str(&format!("\n```sql\n{example}\n```\n"));
         }
     }
-    page.push_str("\n## Rows\n");
-    for (syntax, about, example) in ROWS {
-        page.push_str(&format!("\n### `{syntax}`\n\n{about}\n\n```sql\n{example}\n```\n"));
+    for (title, all) in [("Rows", ROWS), ("Arrays", ARRAYS)] {
+        page.push_str(&format!("\n## {title}\n"));
+        for (syntax, about, example) in all {
+            page.push_str(&format!("\n### `{syntax}`\n\n{about}\n\n```sql\n{example}\n```\n"));
+        }
     }
     page
 }

@@ -74,6 +74,7 @@ impl Dialect for Language {
         supports_prewhere supports_with_fill supports_limit_by supports_interpolate supports_settings
         supports_select_format supports_comma_separated_trim supports_select_item_multi_column_alias
         supports_array_join_syntax supports_table_versioning supports_dollar_placeholder supports_partiql supports_lambda_functions
+        supports_order_by_all
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {

@@ -77,10 +77,7 @@ pub(super) fn check_query(source: &Source<'_>, query: &Query) -> Result<(), Quer
 pub(super) fn check_body(source: &Source<'_>, body: &SetExpr) -> Result<(), QueryError> {
     match body {
         SetExpr::Select(_) | SetExpr::Query(_) => Ok(()),
-        SetExpr::Values(values) => {
-            refuse(source, values.explicit_row, "ROW")?;
-            refuse_with(source, values.value_keyword, "VALUE", "; write VALUES")
-        }
+        SetExpr::Values(values) => refuse_with(source, values.value_keyword, "VALUE", "; write VALUES"),
         SetExpr::SetOperation { left: _, op, set_quantifier: _, right: _ } => {
             refuse_with(source, *op == SetOperator::Minus, "MINUS", "; write EXCEPT")
         }

@@ -97,7 +97,10 @@ fn read(text: &str, default_dataset: bool) -> Result<Parsed, QueryError> {
 
     let mut parser = language.parser(source.tokens.clone());
     let mut query = parser.parse_query().map_err(|error| source.parser_error(error))?;
-    let ended = parser.consume_token(&Token::SemiColon);
+    let mut ended = false;
+    while parser.consume_token(&Token::SemiColon) {
+        ended = true;
+    }
     let next = parser.peek_token_ref();
     if next.token != Token::EOF {
         let why = if ended {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::source::{Source, bytes_of, ends_expression, is_word, span_of};
+use super::source::{SLICE, Source, bytes_of, ends_expression, is_word, span_of};
 use crate::error::QueryError;
 
 /// A parameter in the text.
@@ -61,7 +61,9 @@ pub(super) fn read_signs(source: &mut Source<'_>) -> Result<Vec<Parameter>, Quer
                 read.push(TokenWithSpan::new(token, span));
             }
             Token::LParen | Token::LBrace => {
-                open.push(Bracket::Other);
+                // The arguments of `slice` are subscripts.
+                let is_slice = before.is_some_and(|before| is_word(before, SLICE));
+                open.push(if is_slice { Bracket::Subscript } else { Bracket::Other });
                 read.push(TokenWithSpan::new(token, span));
             }
             Token::RParen | Token::RBrace => {

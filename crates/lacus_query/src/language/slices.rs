@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Word};
 use lacus_tensor::Index;
 
-use super::source::is_word;
-use super::states::{SLICE, state_of_array};
+use super::source::{SLICE, is_word};
+use super::states::state_of_array;
 use super::subscript::{Axis, call, parse_axis, subscript_call};
 
 /// The dataset that is meant where none is named.
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(found, format!("SELECT {expected} FROM t"), "{text}");
         };
         check("slice('v')", "slice('v')");
-        check("SLICE(\"v\", 0:10, : :2)", "subscript(slice('v'), 'a:b,::c', 0, 10, 2)");
+        check("SLICE(\"v\", 0:10, ::2)", "subscript(slice('v'), 'a:b,::c', 0, 10, 2)");
         check("slice('v', -1) + 1", "subscript(slice('v'), 'i', -1) + 1");
         check("slice(v, n)", "subscript(slice('v'), 'i', n)");
         check("slice('v', ..., 0)", "subscript(slice('v'), '...,i', 0)");
@@ -280,7 +280,7 @@ mod tests {
         check("slice('v')[-3][2]", Some((&[Index::At(-3)], 1)));
         check("slice('v')[1:]", Some((&[slice(Some(1), None, None)], 0)));
         check(
-            "slice('v', 1:2, ..., : :-1)",
+            "slice('v', 1:2, ..., ::-1)",
             Some((&[slice(Some(1), Some(2), None), Index::Ellipsis, slice(None, None, Some(-1))], 0)),
         );
         check("slice('v')[n]", None);

@@ -12,6 +12,9 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan
 
 use crate::error::QueryError;
 
+/// The function that makes a value of an array: its arguments are subscripts.
+pub(super) const SLICE: &str = "slice";
+
 /// A text and its tokens, without spaces and comments.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,

@@ -15,14 +15,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::source::{Source, are_words, bytes_of, is_word, span_of};
+use super::source::{SLICE, Source, are_words, bytes_of, is_word, span_of};
 use crate::error::QueryError;
 
 /// The function that makes a table of an array.
 pub(super) const CELLS: &str = "cells";
-
-/// The function that makes a value of an array.
-pub(super) const SLICE: &str = "slice";
 
 /// What stands for `AT` among the arguments of either. No name of a user's begins so.
 const STATE_OF_ARRAY: &str = "\u{1}at";

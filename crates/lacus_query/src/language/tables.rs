@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::handled::{check_body, check_expr, check_join, check_query, check_select, check_table};
 use super::slices::written_slice;
-use super::source::{Source, bytes_of, span_of};
-use super::states::{At, CELLS, SLICE, state_of_array, written};
+use super::source::{SLICE, Source, bytes_of, span_of};
+use super::states::{At, CELLS, state_of_array, written};
 use crate::error::QueryError;
 
 /// How many tables a query may read. Joins become a plan as deep as there are tables.
@@ -194,6 +194,10 @@ impl Walk<'_> {
             }
             TableFactor::Table { .. } => self.named(table, visible, names),
             TableFactor::Derived { subquery, .. } => self.query(subquery, visible, false),
+            // Under a name of their own, tables in brackets are not known by theirs.
+            TableFactor::NestedJoin { table_with_joins, alias: Some(_) } => {
+                self.joined(table_with_joins, visible, &mut HashSet::new())
+            }
             TableFactor::NestedJoin { table_with_joins, .. } => self.joined(table_with_joins, visible, names),
             TableFactor::Function { args, .. } => self.expressions(args, visible),
             TableFactor::UNNEST { array_exprs, .. } => self.expressions(array_exprs, visible),

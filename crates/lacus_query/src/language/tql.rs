@@ -3,6 +3,7 @@
 //! ```text
 //! DATA(x, 3)                  →  subscript(x, 'i', 3)
 //! normalize(boxes, window)    →  normalize_boxes(boxes, window)
+//! l2_norm(a - b)              →  norm(a - b)
 //! ```
 
 use std::ops::ControlFlow;
@@ -50,6 +51,19 @@ impl VisitorMut for Names {
                     }
                 }
             }
+            // With two arguments they are distances.
+            "l2_norm" if list.args.len() == 1 => {
+                *name = ObjectName::from(vec![Ident::with_span(span, "norm")]);
+            }
+            "l1_norm" | "linf_norm" if list.args.len() == 1 => {
+                let order = match ident.value.eq_ignore_ascii_case("l1_norm") {
+                    true => Value::Number("1".to_owned(), false),
+                    false => Value::SingleQuotedString("inf".to_owned()),
+                };
+                let order = Expr::Value(order.with_span(span));
+                list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(order)));
+                *name = ObjectName::from(vec![Ident::with_span(span, "norm")]);
+            }
             "normalize" if list.args.len() > 1 => {
                 *name = ObjectName::from(vec![Ident::with_span(span, "normalize_boxes")]);
             }
@@ -74,5 +88,8 @@ mod tests {
         check("DATA(x)", "(x)");
         check("normalize(b, w)", "normalize_boxes(b, w)");
         check("normalize(b)", "normalize(b)");
+        check("l2_norm(b - ARRAY[1, 2])", "norm(b - ARRAY[1, 2])");
+        check("l1_norm(b), linf_norm(b)", "norm(b, 1), norm(b, 'inf')");
+        check("l2_norm(a, b)", "l2_norm(a, b)");
     }
 }
