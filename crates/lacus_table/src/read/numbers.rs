@@ -197,7 +197,10 @@ impl<'a> FilePages<'a> {
         let all = self.all();
         if count * MANY_PAGES >= all.len() {
             let is_here = |page: usize| pages.get(page.wrapping_sub(self.first)).is_some_and(Option::is_some);
-            missing = all.into_iter().filter(|page| !is_here(*page) && known(*page).is_none()).collect();
+            // What is wanted stays wanted, even if another thread has read it since: it is not at hand here.
+            let is_wanted = |page: usize| missing.binary_search(&page).is_ok();
+            let mut more = |page: usize| !is_here(page) && known(page).is_none();
+            missing = all.into_iter().filter(|page| is_wanted(*page) || more(*page)).collect();
         }
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for (first, rows) in missing.iter().filter_map(|page| self.page(*page)) {
